@@ -1,0 +1,154 @@
+//! The closed list of events that the process tells about itself.
+//!
+//! Log, metrics and whatever comes later subscribe to this list; nothing else counts or logs calls.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::job::Job;
+use crate::principal::TransportKind;
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// A call passed the door and waits or runs.
+    CallStarted {
+        /// The call.
+        job: &'a Job,
+    },
+    /// A call ended; its outcome is the job's state.
+    CallEnded {
+        /// The call.
+        job: &'a Job,
+        /// How it ended: `done` or an error kind's name.
+        outcome: &'static str,
+    },
+    /// A call was refused at the door.
+    CallRefused {
+        /// The sort of target.
+        kind: &'static str,
+        /// The name asked for.
+        name: &'a str,
+        /// The error kind's name.
+        outcome: &'static str,
+    },
+    /// A query ended, well or not.
+    QueryEnded {
+        /// Which database.
+        database: &'a str,
+        /// How long it ran.
+        elapsed: Duration,
+        /// Rows it gave.
+        rows: u64,
+    },
+    /// A fault of ours, whose detail only the log may show.
+    Fault {
+        /// The id that the caller was told.
+        id: Uuid,
+        /// What happened.
+        detail: &'a str,
+    },
+    /// A connection was opened.
+    ConnectionOpened {
+        /// On which transport.
+        transport: TransportKind,
+    },
+    /// A connection was closed.
+    ConnectionClosed {
+        /// On which transport.
+        transport: TransportKind,
+    },
+    /// A legacy session was opened.
+    SessionOpened,
+    /// A legacy session ended.
+    SessionClosed,
+    /// A message was refused before it became a call.
+    MessageRefused {
+        /// On which transport.
+        transport: TransportKind,
+        /// Why, in a few words.
+        reason: &'a str,
+    },
+    /// The registry was swapped.
+    RegistryChanged {
+        /// Its new version.
+        version: u64,
+    },
+}
+
+/// Somebody who hears of events. Must not block.
+pub trait Subscriber: Send + Sync + 'static {
+    /// Hears `event`.
+    fn hear(&self, event: Event<'_>);
+}
+
+/// Those who hear of events.
+#[derive(Clone, Default)]
+pub struct Events {
+    subscribers: Arc<[Arc<dyn Subscriber>]>,
+}
+
+impl Events {
+    /// Events that go to `subscribers`, in order.
+    pub fn new(subscribers: impl IntoIterator<Item = Arc<dyn Subscriber>>) -> Self {
+        Self { subscribers: subscribers.into_iter().collect() }
+    }
+
+    /// Tells everybody.
+    pub fn tell(&self, event: Event<'_>) {
+        for subscriber in self.subscribers.iter() {
+            subscriber.hear(event);
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Events({})", self.subscribers.len())
+    }
+}
+
+/// The log: writes each event as a structured line through `tracing`.
+#[derive(Debug, Default)]
+pub struct Log;
+
+impl Subscriber for Log {
+    fn hear(&self, event: Event<'_>) {
+        match event {
+            Event::CallStarted { job } => {
+                tracing::debug!(job = %job.id(), kind = job.target().kind(), name = job.target().name(), "call started");
+            }
+            Event::CallEnded { job, outcome } => tracing::info!(
+                job = %job.id(),
+                kind = job.target().kind(),
+                name = job.target().name(),
+                outcome,
+                subject = job.principal().subject,
+                rows = job.rows(),
+                bytes = job.bytes(),
+                elapsed_ms = job.elapsed().as_millis() as u64,
+                "call ended"
+            ),
+            Event::CallRefused { kind, name, outcome } => tracing::info!(kind, name, outcome, "call refused"),
+            Event::QueryEnded { database, elapsed, rows } => {
+                tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
+            }
+            Event::Fault { id, detail } => tracing::error!(%id, detail, "internal error"),
+            Event::ConnectionOpened { transport } => {
+                tracing::debug!(transport = transport.name(), "connection opened");
+            }
+            Event::ConnectionClosed { transport } => {
+                tracing::debug!(transport = transport.name(), "connection closed");
+            }
+            Event::SessionOpened => tracing::debug!("session opened"),
+            Event::SessionClosed => tracing::debug!("session closed"),
+            Event::MessageRefused { transport, reason } => {
+                tracing::info!(transport = transport.name(), reason, "message refused");
+            }
+            Event::RegistryChanged { version } => tracing::info!(version, "registry changed"),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! One call being executed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::call::{LogLevel, Target, Variables};
+use crate::error::ErrorKind;
+use crate::limits::Budget;
+use crate::principal::{Origin, Principal};
+
+/// Names a job; unguessable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobId(pub Uuid);
+
+impl std::fmt::Display for JobId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// Waits for a free place.
+    Waiting,
+    /// Its handler runs.
+    Running,
+    /// Ended well.
+    Done,
+    /// Ended with an error of that kind.
+    Failed(ErrorKind),
+}
+
+impl JobState {
+    /// The state's name as answers and metrics show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed(kind) => kind.name(),
+        }
+    }
+
+    /// Whether the job has ended.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Done | Self::Failed(_))
+    }
+}
+
+/// A job as somebody else sees it.
+#[derive(Debug, Clone)]
+pub struct JobStatus {
+    /// Which job.
+    pub id: JobId,
+    /// Whose.
+    pub subject: String,
+    /// The sort of target and its name.
+    pub target: (&'static str, String),
+    /// Where it stands.
+    pub state: JobState,
+    /// When it came in.
+    pub started_at: SystemTime,
+    /// How long it has run, or ran.
+    pub elapsed: Duration,
+    /// Rows answered so far.
+    pub rows: u64,
+    /// Bytes of text answered so far.
+    pub bytes: u64,
+}
+
+/// One call being executed: what its handler may know, and what others may see of it.
+#[derive(Debug)]
+pub struct Job {
+    id: JobId,
+    pub(crate) target: Target,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) variables: Variables,
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) origin: Origin,
+    pub(crate) inline: Budget,
+    pub(crate) wants_progress: bool,
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) cancellation: CancellationToken,
+    deadline: Instant,
+    started_at: SystemTime,
+    started: Instant,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    state: Mutex<(JobState, Option<Duration>)>,
+}
+
+impl Job {
+    pub(crate) fn new(call: crate::call::Call, variables: Variables, inline: Budget, timeout: Duration) -> Self {
+        let started = Instant::now();
+        Self {
+            id: JobId(Uuid::new_v4()),
+            target: call.target,
+            arguments: call.arguments,
+            variables,
+            principal: call.principal,
+            origin: call.origin,
+            inline,
+            wants_progress: call.wants_progress,
+            log_level: call.log_level,
+            cancellation: call.cancellation.child_token(),
+            deadline: started + timeout,
+            started_at: SystemTime::now(),
+            started,
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            state: Mutex::new((JobState::Waiting, None)),
+        }
+    }
+
+    /// The job's name.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// What was asked.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The arguments, valid against the target's schema.
+    pub fn arguments(&self) -> &Map<String, Value> {
+        &self.arguments
+    }
+
+    /// The value of a resource template's variable, percent-decoded.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// Who asks.
+    pub fn principal(&self) -> &Arc<Principal> {
+        &self.principal
+    }
+
+    /// From where.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// How much of the answer may travel inline.
+    pub fn inline_budget(&self) -> Budget {
+        self.inline
+    }
+
+    /// When the job is ended for having run too long.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Resolves when the job is cancelled, by its caller, an operator or its deadline.
+    pub async fn cancelled(&self) {
+        self.cancellation.cancelled().await;
+    }
+
+    /// Whether the job is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation.is_cancelled()
+    }
+
+    /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.cancellation.clone()
+    }
+
+    /// Cancels the job.
+    pub fn cancel(&self) {
+        self.cancellation.cancel();
+    }
+
+    /// Whether its time is over.
+    pub(crate) fn is_overdue(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// Counts `rows` answered.
+    pub fn count_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Rows answered so far.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of text answered so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long it has run, or ran.
+    pub fn elapsed(&self) -> Duration {
+        self.state.lock().1.unwrap_or_else(|| self.started.elapsed())
+    }
+
+    pub(crate) fn enter(&self, state: JobState) {
+        let elapsed = state.has_ended().then(|| self.started.elapsed());
+        *self.state.lock() = (state, elapsed);
+    }
+
+    /// The job as somebody else sees it.
+    pub fn status(&self) -> JobStatus {
+        JobStatus {
+            id: self.id,
+            subject: self.principal.subject.clone(),
+            target: (self.target.kind(), self.target.name().to_owned()),
+            state: self.state.lock().0,
+            started_at: self.started_at,
+            elapsed: self.elapsed(),
+            rows: self.rows(),
+            bytes: self.bytes(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The list of jobs: those that run or wait, and the last that ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::job::{Job, JobId, JobStatus};
+use crate::principal::Principal;
+
+/// All open jobs and a bounded number of ended ones.
+#[derive(Debug)]
+pub struct Jobs {
+    open_max: usize,
+    ended_kept: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<JobId, Arc<Job>>,
+    ended: VecDeque<JobStatus>,
+}
+
+impl Jobs {
+    pub(crate) fn new(open_max: usize, ended_kept: usize) -> Self {
+        Self { open_max, ended_kept, table: Mutex::default() }
+    }
+
+    /// Adds `job`; false when the list is full.
+    pub(crate) fn open(&self, job: Arc<Job>) -> bool {
+        let mut table = self.table.lock();
+        if table.open.len() >= self.open_max {
+            return false;
+        }
+        table.open.insert(job.id(), job);
+        true
+    }
+
+    pub(crate) fn close(&self, job: &Job) {
+        let status = job.status();
+        let mut table = self.table.lock();
+        table.open.remove(&job.id());
+        if self.ended_kept == 0 {
+            return;
+        }
+        if table.ended.len() >= self.ended_kept {
+            table.ended.pop_front();
+        }
+        table.ended.push_back(status);
+    }
+
+    /// How many jobs run or wait.
+    pub fn open_count(&self) -> usize {
+        self.table.lock().open.len()
+    }
+
+    /// The jobs of `principal`, newest first.
+    pub fn list(&self, principal: &Principal) -> Vec<JobStatus> {
+        let mut jobs: Vec<JobStatus> = {
+            let table = self.table.lock();
+            let open = table.open.values().map(|job| job.status());
+            open.chain(table.ended.iter().cloned()).filter(|job| job.subject == principal.subject).collect()
+        };
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.started_at));
+        jobs
+    }
+
+    /// Cancels an open job of `principal`; false when there is none of that id.
+    pub fn cancel(&self, id: JobId, principal: &Principal) -> bool {
+        let job = self.table.lock().open.get(&id).filter(|job| job.principal().subject == principal.subject).cloned();
+        job.inspect(|job| job.cancel()).is_some()
+    }
+
+    /// Cancels every open job.
+    pub fn cancel_all(&self) {
+        for job in self.table.lock().open.values() {
+            job.cancel();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What a call is: registry, job, reply, principal, access, limits. No protocol, no HTTP, no SQL.
+//!
+//! A host registers [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s in a
+//! [`Snapshot`], puts it into a [`Registry`], and every adapter asks through
+//! [`Registry::call`], the one door to any handler.
+
+mod access;
+mod call;
+mod completion;
+mod content;
+mod error;
+pub mod event;
+mod handler;
+mod job;
+mod jobs;
+mod limits;
+mod nearest;
+mod principal;
+mod prompt;
+mod registry;
+mod reply;
+mod resource;
+mod schema;
+mod snapshot;
+mod tool;
+mod uri_template;
+
+pub use access::{Access, Acl, Network};
+pub use call::{Call, LogLevel, Target};
+pub use completion::{Completer, Completion, CompletionRequest, Reference};
+pub use content::{Annotations, Content, Icon, ResourceBody, ResourceContents, ResourceLink, Role};
+pub use error::{Error, ErrorKind, Violation};
+pub use handler::{Handler, handler_fn};
+pub use job::{Job, JobId, JobState, JobStatus};
+pub use jobs::Jobs;
+pub use limits::{Budget, CallLimits, Limits};
+pub use nearest::nearest;
+pub use principal::{Origin, Principal, Proof, TransportKind};
+pub use prompt::{Prompt, PromptArgument};
+pub use registry::Registry;
+pub use reply::{Chunk, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender};
+pub use resource::{Resource, ResourceLister, ResourceTemplate};
+pub use schema::{Schema, SchemaError};
+pub use snapshot::{CacheHint, Snapshot, SnapshotBuilder};
+pub use tool::{Tool, ToolAnnotations};
+pub use uri_template::{UriTemplate, UriTemplateError};

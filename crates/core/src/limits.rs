@@ -1,0 +1,65 @@
+//! The bounds of calls, named in one place.
+
+use std::time::Duration;
+
+/// How much of an answer travels inline. `None` is without a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budget {
+    /// Rows.
+    pub rows: Option<u64>,
+    /// Characters of text, counted as UTF-8 bytes before the transport escapes them.
+    pub bytes: Option<usize>,
+}
+
+impl Budget {
+    /// The tighter of the two in each respect.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (one, other) => one.or(other),
+            }
+        }
+        Self { rows: tighter(self.rows, other.rows), bytes: tighter(self.bytes, other.bytes) }
+    }
+}
+
+/// The bounds of one entry's calls; what is `None` falls back to [`Limits`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallLimits {
+    /// How long a call may run.
+    pub timeout: Option<Duration>,
+    /// How much of its answer travels inline.
+    pub inline: Option<Budget>,
+}
+
+/// The bounds of all calls of a registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a call may run, unless its entry says otherwise.
+    pub timeout: Duration,
+    /// How much of an answer travels inline, unless its entry says otherwise.
+    pub inline: Budget,
+    /// Calls that run at the same time; more of them wait.
+    pub running_calls_max: usize,
+    /// Calls that run or wait; more of them are refused.
+    pub open_calls_max: usize,
+    /// How long a cancelled handler may take to end by itself before it is dropped.
+    pub cancel_grace: Duration,
+    /// Ended jobs that `list_jobs` still shows.
+    pub ended_jobs_kept: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            inline: Budget { rows: None, bytes: Some(40_000) },
+            running_calls_max: 256,
+            open_calls_max: 2_048,
+            cancel_grace: Duration::from_secs(2),
+            ended_jobs_kept: 100,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The nearest valid names to one that does not exist, so that a model can mend its call.
+
+/// Names shown at most.
+const NEAREST_MAX: usize = 5;
+/// Below this likeness (0 to 1) a name is no help.
+const LIKENESS_MIN: f64 = 0.6;
+
+/// Of `candidates` the ones most like `wanted`, nearest first.
+pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = candidates
+        .into_iter()
+        .map(|candidate| (likeness(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .collect();
+    scored.sort_by(|(a, first), (b, second)| b.total_cmp(a).then_with(|| first.cmp(second)));
+    scored.into_iter().take(NEAREST_MAX).map(|(_, candidate)| candidate.to_owned()).collect()
+}
+
+fn likeness(wanted: &str, candidate: &str) -> f64 {
+    if wanted.len() > 2 && (candidate.contains(wanted) || wanted.contains(candidate)) {
+        return 0.9;
+    }
+    strsim::jaro_winkler(wanted, candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likely_typos_come_first_and_strangers_not_at_all() {
+        let tables = ["flights", "airlines", "airports", "planes", "weather"];
+        assert_eq!(nearest("flight", tables)[0], "flights");
+        assert_eq!(nearest("Airprots", tables)[0], "airports");
+        assert!(nearest("xyzzy", tables).is_empty());
+    }
+}

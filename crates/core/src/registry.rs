@@ -1,0 +1,339 @@
+//! The single list of what can be called, and the one door to it.
+//!
+//! The way of a call: look up, authorize, check arguments, apply limits, make the job, run the
+//! handler on a task of its own.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::FutureExt;
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use crate::call::{Call, Target, Variables};
+use crate::completion::{Completer, CompletionRequest, Reference};
+use crate::error::{Error, ErrorKind, Violation};
+use crate::event::{Event, Events};
+use crate::handler::Handler;
+use crate::job::{Job, JobState};
+use crate::jobs::Jobs;
+use crate::limits::{CallLimits, Limits};
+use crate::prompt::Prompt;
+use crate::reply::{Metadata, Outcome, Reply, ReplySender};
+use crate::schema::Schema;
+use crate::snapshot::{Snapshot, not_found};
+
+/// The single list of tools, resources, resource templates and prompts.
+#[derive(Debug)]
+pub struct Registry {
+    snapshot: ArcSwap<Snapshot>,
+    version: watch::Sender<u64>,
+    limits: Limits,
+    jobs: Arc<Jobs>,
+    running: Arc<Semaphore>,
+    tasks: TaskTracker,
+    events: Events,
+}
+
+/// What a call's target turned out to be.
+struct Route {
+    code: Code,
+    variables: Variables,
+    limits: CallLimits,
+    output_schema: Option<Arc<Schema>>,
+}
+
+enum Code {
+    Handler(Arc<dyn Handler>),
+    Completer(Option<Arc<dyn Completer>>, CompletionRequest),
+}
+
+impl Registry {
+    /// A registry in the state of `snapshot`.
+    pub fn new(snapshot: Snapshot, limits: Limits, events: Events) -> Arc<Self> {
+        let version = 1;
+        Arc::new(Self {
+            snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
+            version: watch::Sender::new(version),
+            jobs: Arc::new(Jobs::new(limits.open_calls_max, limits.ended_jobs_kept)),
+            running: Arc::new(Semaphore::new(limits.running_calls_max)),
+            limits,
+            tasks: TaskTracker::new(),
+            events,
+        })
+    }
+
+    /// The state now. Calls that run keep the state they began with.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Swaps the state whole and announces it.
+    pub fn swap(&self, snapshot: Snapshot) {
+        let mut version = 0;
+        self.version.send_modify(|current| {
+            *current += 1;
+            version = *current;
+            self.snapshot.store(Arc::new(snapshot.with_version(version)));
+        });
+        self.events.tell(Event::RegistryChanged { version });
+    }
+
+    /// Tells of each new version.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// The jobs.
+    pub fn jobs(&self) -> &Arc<Jobs> {
+        &self.jobs
+    }
+
+    /// The bounds of all calls.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Those who hear of events.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The one door to any handler.
+    ///
+    /// Must be called within a tokio runtime; the handler runs on a task of its own, which ends
+    /// when it is done, when the job is cancelled, when the reply is dropped or at the deadline.
+    ///
+    /// # Errors
+    /// `NotFound` when the target does not exist or is hidden from the caller, `InvalidArguments`
+    /// with every violation, `RateLimited` when too many calls are open. Errors of the handler
+    /// come as the reply's outcome.
+    pub fn call(&self, call: Call) -> Result<Reply, Error> {
+        self.admit(call)
+            .inspect_err(|(target, error)| {
+                let (kind, name, outcome) = (target.kind(), target.name(), error.kind().name());
+                self.events.tell(Event::CallRefused { kind, name, outcome });
+            })
+            .map_err(|(_, error)| error)
+    }
+
+    fn admit(&self, call: Call) -> Result<Reply, (Target, Error)> {
+        let route = match self.route(&call) {
+            Ok(route) => route,
+            Err(error) => return Err((call.target, error)),
+        };
+        let inline = route.limits.inline.unwrap_or(self.limits.inline).and(call.carries);
+        let timeout = route.limits.timeout.unwrap_or(self.limits.timeout);
+        let span = tracing::info_span!("call", trace = call.trace, parent = call.trace_parent.as_deref());
+        let job = Arc::new(Job::new(call, route.variables, inline, timeout));
+        if !self.jobs.open(job.clone()) {
+            let message = format!("more than {} calls are open; try again later", self.limits.open_calls_max);
+            return Err((job.target().clone(), Error::new(ErrorKind::RateLimited, message)));
+        }
+        let (sender, reply) = Reply::channel(job.clone(), route.output_schema);
+        let execution = Execution {
+            job,
+            sender,
+            code: route.code,
+            running: self.running.clone(),
+            jobs: self.jobs.clone(),
+            events: self.events.clone(),
+            cancel_grace: self.limits.cancel_grace,
+        };
+        self.tasks.spawn(execution.run().instrument(span));
+        Ok(reply)
+    }
+
+    fn route(&self, call: &Call) -> Result<Route, Error> {
+        let snapshot = self.snapshot.load();
+        let (principal, origin) = (&*call.principal, call.origin);
+        match &call.target {
+            Target::Tool(name) => {
+                let tool = snapshot.tool(name, principal, origin)?;
+                let arguments = Value::Object(call.arguments.clone());
+                tool.input_schema.check(&arguments).map_err(|violations| wrong_arguments("tool", name, violations))?;
+                Ok(Route {
+                    code: Code::Handler(tool.handler.clone()),
+                    variables: Variables::new(),
+                    limits: tool.limits,
+                    output_schema: tool.output_schema.clone(),
+                })
+            }
+            Target::Prompt(name) => {
+                let prompt = snapshot.prompt(name, principal, origin)?;
+                check_prompt_arguments(prompt, call)?;
+                Ok(Route::handler(&prompt.handler, prompt.limits, Variables::new()))
+            }
+            Target::Resource(uri) => {
+                if let Some(resource) = snapshot.resource(uri, principal, origin) {
+                    return Ok(Route::handler(&resource.handler, resource.limits, Variables::new()));
+                }
+                let (template, variables) = snapshot
+                    .template_of(uri, principal, origin)
+                    .ok_or_else(|| not_found("resource", uri, Vec::new()))?;
+                Ok(Route::handler(&template.handler, template.limits, variables))
+            }
+            Target::Completion(request) => {
+                let (completer, limits) = match &request.reference {
+                    Reference::Prompt(name) => {
+                        let prompt = snapshot.prompt(name, principal, origin)?;
+                        (prompt.completer.clone(), prompt.limits)
+                    }
+                    Reference::Resource(text) => {
+                        let template = snapshot
+                            .template(text, principal, origin)
+                            .ok_or_else(|| not_found("resource template", text, Vec::new()))?;
+                        (template.completer.clone(), template.limits)
+                    }
+                };
+                Ok(Route {
+                    code: Code::Completer(completer, request.clone()),
+                    variables: Variables::new(),
+                    limits,
+                    output_schema: None,
+                })
+            }
+        }
+    }
+
+    /// Waits until every call has ended; after `within` cancels those that still run and waits for
+    /// them to end.
+    pub async fn drain(&self, within: Duration) {
+        self.tasks.close();
+        if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
+            self.jobs.cancel_all();
+            // Handlers that ignore the cancellation are dropped after the grace.
+            let _ = tokio::time::timeout(self.limits.cancel_grace * 2, self.tasks.wait()).await;
+        }
+    }
+}
+
+impl Route {
+    fn handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: Variables) -> Self {
+        Self { code: Code::Handler(handler.clone()), variables, limits, output_schema: None }
+    }
+}
+
+fn wrong_arguments(kind: &str, name: &str, violations: Vec<Violation>) -> Error {
+    Error::invalid_arguments(format!("the arguments of {kind} {name:?} are wrong:"), violations)
+}
+
+fn check_prompt_arguments(prompt: &Prompt, call: &Call) -> Result<(), Error> {
+    let known: BTreeSet<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    let violation = |path: &str, message: &str| Violation { path: path.to_owned(), message: message.to_owned() };
+    let unknown = call.arguments.keys().filter(|name| !known.contains(name.as_str()));
+    let missing = prompt.arguments.iter().filter(|a| a.required && !call.arguments.contains_key(&a.name));
+    let mistyped = call.arguments.iter().filter(|(_, value)| !value.is_string());
+    let violations: Vec<Violation> = missing
+        .map(|argument| violation(&argument.name, "is required"))
+        .chain(unknown.map(|name| violation(name, "is no argument of this prompt")))
+        .chain(mistyped.map(|(name, _)| violation(name, "must be a string")))
+        .collect();
+    if violations.is_empty() { Ok(()) } else { Err(wrong_arguments("prompt", &prompt.name, violations)) }
+}
+
+/// The task of one job.
+struct Execution {
+    job: Arc<Job>,
+    sender: ReplySender,
+    code: Code,
+    running: Arc<Semaphore>,
+    jobs: Arc<Jobs>,
+    events: Events,
+    cancel_grace: Duration,
+}
+
+impl Execution {
+    async fn run(self) {
+        self.events.tell(Event::CallStarted { job: &self.job });
+        let outcome = match self.execute_within_bounds().await {
+            Ok(metadata) => Outcome::Done(metadata),
+            Err(error) => Outcome::Failed(self.told_of_faults(error)),
+        };
+        let state = match &outcome {
+            Outcome::Done(_) => JobState::Done,
+            Outcome::Failed(error) => JobState::Failed(error.kind()),
+        };
+        self.job.enter(state);
+        self.jobs.close(&self.job);
+        self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
+        self.sender.end(outcome).await;
+    }
+
+    async fn execute_within_bounds(&self) -> Result<Metadata, Error> {
+        let job = &self.job;
+        let overdue = async {
+            tokio::time::sleep_until(job.deadline()).await;
+            job.cancel();
+            std::future::pending::<()>().await;
+        };
+        let dropped_after_grace = async {
+            job.cancelled().await;
+            tokio::time::sleep(self.cancel_grace).await;
+        };
+        let result = tokio::select! {
+            biased;
+            result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(fault_of(&*panic))),
+            () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = overdue => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
+        };
+        match result {
+            Err(error) if job.is_cancelled() && error.kind() != ErrorKind::Internal => {
+                Err(self.reason_of_cancellation())
+            }
+            result => result,
+        }
+    }
+
+    async fn execute(&self) -> Result<Metadata, Error> {
+        let place = tokio::select! {
+            biased;
+            () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
+            place = self.running.acquire() => place,
+        };
+        // The semaphore is never closed.
+        let _place = place.map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))?;
+        self.job.enter(JobState::Running);
+        match &self.code {
+            Code::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,
+            Code::Completer(completer, request) => {
+                let completion = match completer {
+                    Some(completer) => completer.complete(request, self.job.clone()).await?,
+                    None => crate::completion::Completion::default(),
+                };
+                self.sender.completion(completion).await?;
+                Ok(Metadata::new())
+            }
+        }
+    }
+
+    fn reason_of_cancellation(&self) -> Error {
+        if self.job.is_overdue() {
+            let seconds = self.job.elapsed().as_secs_f64();
+            return Error::new(ErrorKind::TimedOut, format!("the call was ended after {seconds:.1} s, its time limit"))
+                .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
+        }
+        Error::new(ErrorKind::Cancelled, "the call was cancelled")
+    }
+
+    fn told_of_faults(&self, error: Error) -> Error {
+        if let (Some(id), Some(detail)) = (error.id(), error.detail()) {
+            self.events.tell(Event::Fault { id, detail });
+        }
+        error
+    }
+}
+
+fn fault_of(panic: &(dyn std::any::Any + Send)) -> Error {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    Error::internal(format!("a handler panicked: {message}"))
+}

@@ -1,0 +1,208 @@
+//! The answer of a call: an ordered stream of chunks through a bounded channel, then its outcome.
+//!
+//! A slow client slows the database and not the memory: the sender waits for a free place.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::call::LogLevel;
+use crate::completion::Completion;
+use crate::content::{Content, Role};
+use crate::error::{Error, ErrorKind};
+use crate::job::Job;
+use crate::schema::Schema;
+
+/// Chunks that wait between handler and adapter. Handlers keep text chunks near 64 KiB, so this
+/// bounds an answer's memory to a few hundred KiB.
+const CHUNKS_WAITING_MAX: usize = 4;
+
+/// Facts about an answer that travel in its `_meta`.
+pub type Metadata = Map<String, Value>;
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chunk {
+    /// More text of the block that is open; opens one when none is.
+    Text(String),
+    /// Closes the text block that is open.
+    EndOfText,
+    /// A whole block of its own. Closes the text block that is open.
+    Block(Content),
+    /// A message of a prompt.
+    Message(Role, Content),
+    /// The answer as data that conforms to the tool's output schema.
+    Structured(Value),
+    /// The answer to a completion.
+    Completion(Completion),
+    /// Something about the call, beside the answer.
+    Notice(Notice),
+}
+
+/// News of a call, beside its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// How far it is.
+    Progress {
+        /// Strictly increasing.
+        done: f64,
+        /// What `done` will be at the end, if known.
+        total: Option<f64>,
+        /// For people.
+        message: Option<String>,
+    },
+    /// A log message.
+    Log {
+        /// How severe.
+        level: LogLevel,
+        /// Which part of the server speaks.
+        logger: Option<String>,
+        /// What it says.
+        data: Value,
+    },
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Well, with facts about the answer.
+    Done(Metadata),
+    /// With an error; chunks that were sent before it stand.
+    Failed(Error),
+}
+
+/// What [`Reply::next`] gives.
+#[derive(Debug)]
+pub enum ReplyEvent {
+    /// A piece of the answer.
+    Chunk(Chunk),
+    /// The end. Nothing comes after it.
+    End(Outcome),
+}
+
+/// The adapter's end of an answer. Dropping it cancels the job.
+#[derive(Debug)]
+pub struct Reply {
+    job: Arc<Job>,
+    events: mpsc::Receiver<ReplyEvent>,
+    ended: bool,
+}
+
+impl Reply {
+    pub(crate) fn channel(job: Arc<Job>, output_schema: Option<Arc<Schema>>) -> (ReplySender, Self) {
+        let (sender, receiver) = mpsc::channel(CHUNKS_WAITING_MAX);
+        let reply = Self { job: job.clone(), events: receiver, ended: false };
+        (ReplySender { job, events: sender, output_schema }, reply)
+    }
+
+    /// The job that answers.
+    pub fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    /// The next piece of the answer, or its end; `None` after the end.
+    pub async fn next(&mut self) -> Option<ReplyEvent> {
+        if self.ended {
+            return None;
+        }
+        let event = self.events.recv().await.unwrap_or_else(|| {
+            // The registry sends an end for every job that it runs; without one the runtime is going down.
+            ReplyEvent::End(Outcome::Failed(Error::new(ErrorKind::Unavailable, "the server is shutting down")))
+        });
+        self.ended = matches!(event, ReplyEvent::End(_));
+        Some(event)
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.job.cancel();
+        }
+    }
+}
+
+/// The handler's end of an answer.
+#[derive(Debug, Clone)]
+pub struct ReplySender {
+    job: Arc<Job>,
+    events: mpsc::Sender<ReplyEvent>,
+    output_schema: Option<Arc<Schema>>,
+}
+
+impl ReplySender {
+    /// More text of the open block.
+    ///
+    /// # Errors
+    /// `Cancelled` when nobody listens any more; every method here.
+    pub async fn text(&self, text: impl Into<String>) -> Result<(), Error> {
+        let text = text.into();
+        self.job.count_bytes(text.len());
+        self.send(Chunk::Text(text)).await
+    }
+
+    /// Closes the open text block.
+    pub async fn end_text(&self) -> Result<(), Error> {
+        self.send(Chunk::EndOfText).await
+    }
+
+    /// A whole block.
+    pub async fn block(&self, content: Content) -> Result<(), Error> {
+        self.send(Chunk::Block(content)).await
+    }
+
+    /// A message of a prompt.
+    pub async fn message(&self, role: Role, content: Content) -> Result<(), Error> {
+        self.send(Chunk::Message(role, content)).await
+    }
+
+    /// The answer as data.
+    ///
+    /// # Errors
+    /// Also when `value` does not conform to the tool's output schema, which is a fault of the
+    /// handler and therefore internal.
+    pub async fn structured(&self, value: Value) -> Result<(), Error> {
+        if let Some(schema) = &self.output_schema {
+            schema.check(&value).map_err(|violations| {
+                Error::internal(format!("{} broke its output schema: {violations:?}", self.job.target().name()))
+            })?;
+        }
+        self.send(Chunk::Structured(value)).await
+    }
+
+    pub(crate) async fn completion(&self, completion: Completion) -> Result<(), Error> {
+        self.send(Chunk::Completion(completion)).await
+    }
+
+    /// Says how far the call is; nothing happens unless the caller asked for progress.
+    pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
+        if !self.job.wants_progress {
+            return Ok(());
+        }
+        self.send(Chunk::Notice(Notice::Progress { done, total, message })).await
+    }
+
+    /// Sends a log message; nothing happens unless the caller asked for messages of this level.
+    pub async fn log(&self, level: LogLevel, logger: Option<String>, data: Value) -> Result<(), Error> {
+        if self.job.log_level.is_none_or(|wanted| level < wanted) {
+            return Ok(());
+        }
+        self.send(Chunk::Notice(Notice::Log { level, logger, data })).await
+    }
+
+    async fn send(&self, chunk: Chunk) -> Result<(), Error> {
+        let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
+        tokio::select! {
+            biased;
+            () = self.job.cancelled() => Err(cancelled()),
+            sent = self.events.send(ReplyEvent::Chunk(chunk)) => sent.map_err(|_| cancelled()),
+        }
+    }
+
+    /// Ends the answer. Waits for a free place unless the reader is gone.
+    pub(crate) async fn end(&self, outcome: Outcome) {
+        // An error here means that nobody reads, and then nobody needs the end.
+        let _ = self.events.send(ReplyEvent::End(outcome)).await;
+    }
+}

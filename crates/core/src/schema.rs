@@ -1,0 +1,179 @@
+//! JSON Schema 2020-12 for arguments and structured answers, compiled once and bounded.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::error::Violation;
+
+/// Deeper schemas are refused; a validator recurses as deep as its schema.
+const DEPTH_MAX: usize = 64;
+/// Larger schemas are refused.
+const NODES_MAX: usize = 10_000;
+/// Violations told at once; a model mends no more than that in one go.
+const VIOLATIONS_MAX: usize = 20;
+/// Characters of one violation; longer ones quote the caller's own value back.
+const VIOLATION_CHARACTERS_MAX: usize = 300;
+
+/// Why a schema was refused.
+#[derive(Debug, Error)]
+pub enum SchemaError {
+    /// Not a valid schema, or it refers to something outside itself.
+    #[error("not a valid JSON Schema: {0}")]
+    Invalid(String),
+    /// Not the schema of an object.
+    #[error("the schema of arguments must be an object with \"type\": \"object\"")]
+    NotAnObject,
+    /// Beyond a bound.
+    #[error("the schema is larger than {NODES_MAX} nodes or deeper than {DEPTH_MAX}")]
+    TooLarge,
+}
+
+/// A compiled schema together with its text.
+pub struct Schema {
+    json: Value,
+    validator: jsonschema::Validator,
+}
+
+impl Schema {
+    /// Compiles `json`. References are resolved within the schema only, never over a network.
+    ///
+    /// # Errors
+    /// When it is no valid schema or beyond a bound.
+    pub fn new(json: Value) -> Result<Self, SchemaError> {
+        let mut nodes = 0;
+        if !is_bounded(&json, DEPTH_MAX, &mut nodes) {
+            return Err(SchemaError::TooLarge);
+        }
+        let validator =
+            jsonschema::options().offline().build(&json).map_err(|error| SchemaError::Invalid(error.to_string()))?;
+        Ok(Self { json, validator })
+    }
+
+    /// Compiles the schema of an object, as tools demand for their arguments.
+    ///
+    /// # Errors
+    /// Also when its root is not `"type": "object"`.
+    pub fn object(json: Value) -> Result<Self, SchemaError> {
+        if json.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(SchemaError::NotAnObject);
+        }
+        Self::new(json)
+    }
+
+    /// The schema of an object without members.
+    pub fn empty_object() -> Arc<Self> {
+        static EMPTY: LazyLock<Arc<Schema>> = LazyLock::new(|| {
+            let json = json!({"type": "object", "additionalProperties": false});
+            // A constant schema; that it compiles is tested below.
+            #[allow(clippy::expect_used)]
+            Arc::new(Schema::object(json).expect("the schema of an empty object is valid"))
+        });
+        EMPTY.clone()
+    }
+
+    /// The schema's text.
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+
+    /// Checks `value`.
+    ///
+    /// # Errors
+    /// Every violation, up to a bound.
+    pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let violations: Vec<Violation> = self
+            .validator
+            .iter_errors(value)
+            .take(VIOLATIONS_MAX)
+            .map(|error| Violation { path: readable_path(error.instance_path()), message: shorten(error.to_string()) })
+            .collect();
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.json.fmt(f)
+    }
+}
+
+fn is_bounded(json: &Value, depth_left: usize, nodes: &mut usize) -> bool {
+    *nodes += 1;
+    if *nodes > NODES_MAX || depth_left == 0 {
+        return false;
+    }
+    match json {
+        Value::Object(members) => members.values().all(|member| is_bounded(member, depth_left - 1, nodes)),
+        Value::Array(items) => items.iter().all(|item| is_bounded(item, depth_left - 1, nodes)),
+        _ => true,
+    }
+}
+
+/// `order_by[0].direction` instead of `/order_by/0/direction`.
+fn readable_path(location: &jsonschema::paths::Location) -> String {
+    let mut path = String::new();
+    for segment in location {
+        match segment {
+            jsonschema::paths::LocationSegment::Property(name) => {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(&name);
+            }
+            jsonschema::paths::LocationSegment::Index(index) => {
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
+            }
+        }
+    }
+    path
+}
+
+fn shorten(message: String) -> String {
+    match message.char_indices().nth(VIOLATION_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_violations_come_together_with_readable_paths() {
+        let schema = Schema::object(json!({
+            "type": "object",
+            "properties": {"rows": {"type": "integer"}, "order": {"type": "array", "items": {"enum": ["asc", "desc"]}}},
+            "required": ["table"],
+            "additionalProperties": false,
+        }))
+        .unwrap();
+        let violations = schema.check(&json!({"rows": "ten", "order": ["up"], "colour": 1})).unwrap_err();
+        let mut lines: Vec<String> = violations.iter().map(|v| format!("{}: {}", v.path, v.message)).collect();
+        lines.sort();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        : "table" is a required property
+        : Additional properties are not allowed ('colour' was unexpected)
+        order[0]: "up" is not one of "asc" or "desc"
+        rows: "ten" is not of type "integer"
+        "#);
+    }
+
+    #[test]
+    fn the_empty_object_takes_nothing_else() {
+        assert!(Schema::empty_object().check(&json!({})).is_ok());
+        assert!(Schema::empty_object().check(&json!({"a": 1})).is_err());
+    }
+
+    #[test]
+    fn schemas_that_reach_outside_or_nest_too_deep_are_refused() {
+        assert!(matches!(Schema::new(json!({"$ref": "http://localhost/schema"})), Err(SchemaError::Invalid(_))));
+        assert!(matches!(Schema::object(json!({"type": "string"})), Err(SchemaError::NotAnObject)));
+        let deep = (0..100).fold(json!({}), |inner, _| json!({"not": inner}));
+        assert!(matches!(Schema::new(deep), Err(SchemaError::TooLarge)));
+    }
+}

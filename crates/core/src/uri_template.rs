@@ -1,0 +1,183 @@
+//! URI templates of resources: literal text and `{variable}`s (RFC 6570, level 1).
+
+use thiserror::Error;
+
+use crate::call::Variables;
+
+/// Why a template was refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum UriTemplateError {
+    /// A brace without its other half, or a variable without a proper name.
+    #[error("{0:?} is no URI template of literal text and {{variable}}s")]
+    Malformed(String),
+    /// Two variables without text between them cannot be told apart.
+    #[error("{0:?} has two variables side by side")]
+    Ambiguous(String),
+}
+
+/// A URI with `{variable}`s in it. A variable stands for one or more characters other than `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UriTemplate {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Variable(String),
+}
+
+impl UriTemplate {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// When it is malformed or ambiguous.
+    pub fn parse(text: impl Into<String>) -> Result<Self, UriTemplateError> {
+        let text = text.into();
+        let malformed = || UriTemplateError::Malformed(text.clone());
+        let mut parts = Vec::new();
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let (literal, after) = rest.split_once('{').unwrap_or((rest, ""));
+            if literal.contains('}') {
+                return Err(malformed());
+            }
+            if !literal.is_empty() {
+                parts.push(Part::Literal(literal.to_owned()));
+            }
+            if literal.len() == rest.len() {
+                break;
+            }
+            let (name, after) = after.split_once('}').ok_or_else(malformed)?;
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(malformed());
+            }
+            if matches!(parts.last(), Some(Part::Variable(_))) {
+                return Err(UriTemplateError::Ambiguous(text));
+            }
+            parts.push(Part::Variable(name.to_owned()));
+            rest = after;
+        }
+        Ok(Self { text, parts })
+    }
+
+    /// The template's text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The names of its variables, in order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Variable(name) => Some(name.as_str()),
+            Part::Literal(_) => None,
+        })
+    }
+
+    /// How many bytes of it are literal: of several templates that match, the one with most wins.
+    pub(crate) fn literal_bytes(&self) -> usize {
+        let literal = |part: &Part| if let Part::Literal(text) = part { text.len() } else { 0 };
+        self.parts.iter().map(literal).sum()
+    }
+
+    /// The variables' values if `uri` follows the template, percent-decoded.
+    pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
+        let mut variables = Variables::new();
+        let mut rest = uri;
+        let mut parts = self.parts.iter().peekable();
+        while let Some(part) = parts.next() {
+            match part {
+                Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
+                Part::Variable(name) => {
+                    let end = match parts.peek() {
+                        Some(Part::Literal(text)) => rest.find(text.as_str())?,
+                        _ => rest.len(),
+                    };
+                    let value = &rest[..end];
+                    if value.is_empty() || value.contains('/') {
+                        return None;
+                    }
+                    variables.insert(name.clone(), percent_decode(value)?);
+                    rest = &rest[end..];
+                }
+            }
+        }
+        rest.is_empty().then_some(variables)
+    }
+
+    /// The URI with `values` in place of the variables, percent-encoded, in the template's order.
+    pub fn expand(&self, values: &[&str]) -> String {
+        let mut values = values.iter();
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Literal(text) => text.clone(),
+                Part::Variable(_) => values.next().map(|value| percent_encode(value)).unwrap_or_default(),
+            })
+            .collect()
+    }
+}
+
+fn percent_encode(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+fn percent_decode(value: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let high = char::from(bytes.next()?).to_digit(16)?;
+            let low = char::from(bytes.next()?).to_digit(16)?;
+            // Two hexadecimal digits fit a byte.
+            decoded.push((high * 16 + low) as u8);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn variables_match_within_a_segment() {
+        let template = UriTemplate::parse("tidegate://databases/{database}/tables/{table}").unwrap();
+        let variables = template.matches("tidegate://databases/shop/tables/a%20%2F%20b").unwrap();
+        assert_eq!(variables["database"], "shop");
+        assert_eq!(variables["table"], "a / b");
+        assert!(template.matches("tidegate://databases/shop/tables/").is_none());
+        assert!(template.matches("tidegate://databases/shop/tables/a/b").is_none());
+        assert!(template.matches("tidegate://databases/shop/tables/%zz").is_none());
+    }
+
+    #[test]
+    fn malformed_templates_are_refused() {
+        for text in ["a{b", "a}b", "a{}", "a{b c}", "{a}{b}"] {
+            assert!(UriTemplate::parse(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_expanded_matches_with_the_same_values(a in "\\PC{1,12}", b in "\\PC{1,12}") {
+            let template = UriTemplate::parse("x://{a}/y/{b}/z").unwrap();
+            let variables = template.matches(&template.expand(&[&a, &b])).unwrap();
+            prop_assert_eq!(&variables["a"], &a);
+            prop_assert_eq!(&variables["b"], &b);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What an engine offers: a catalog, plans, and streams of Arrow record batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use tidegate_core::{Error, ErrorKind, Job, Principal, nearest};
+
+use crate::statement::{SqlDialect, Statement};
+
+/// A named set of tables that can be asked. Arrow is the one currency between engines and formats.
+#[async_trait]
+pub trait Database: Send + Sync + 'static {
+    /// The name that callers give.
+    fn name(&self) -> &str;
+
+    /// The sort of engine, as `list_databases` shows it (`files`, `postgres`, …).
+    fn kind(&self) -> &'static str;
+
+    /// The SQL that its tables are asked in.
+    fn dialect(&self) -> SqlDialect;
+
+    /// The tables that `principal` may see, as they are now.
+    ///
+    /// # Errors
+    /// `Unavailable` when the database cannot be reached. A single table that cannot be read is
+    /// no error: it is listed with its status.
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error>;
+
+    /// The columns of one table.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names; `Unavailable` with the reason when the table cannot be read.
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error>;
+
+    /// Plans `statement` without running it.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the database refuses the statement: unknown tables (with the
+    /// nearest names), unknown columns (with the table's columns), mistyped expressions.
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error>;
+}
+
+/// A statement that is ready to run.
+#[async_trait]
+pub trait Plan: Send + Sync {
+    /// The columns of its answer.
+    fn schema(&self) -> SchemaRef;
+
+    /// The rows that the engine expects, if it can tell.
+    fn estimated_rows(&self) -> Option<u64>;
+
+    /// The bytes that the engine expects to read, if it can tell.
+    fn estimated_bytes(&self) -> Option<u64>;
+
+    /// Whether its first row needs all of its input (a sort, an aggregate), so that streaming gains nothing.
+    fn is_blocking(&self) -> bool;
+
+    /// The plan as text for people and models.
+    fn explain(&self) -> String;
+
+    /// Runs it. The stream ends early, with an error, when `job` is cancelled; dropping it stops
+    /// the query.
+    ///
+    /// # Errors
+    /// Whatever keeps the query from starting. Later failures come through the stream.
+    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error>;
+}
+
+/// An answer as a stream of record batches, pulled by its reader.
+pub struct Rows {
+    /// The columns.
+    pub schema: SchemaRef,
+    /// The batches, in order.
+    pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
+}
+
+impl Rows {
+    /// An answer that is in memory already.
+    pub fn of_batch(batch: RecordBatch) -> Self {
+        Self { schema: batch.schema(), batches: Box::pin(futures::stream::once(async move { Ok(batch) })) }
+    }
+}
+
+/// The tables of a database at one moment, in the order of their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Catalog {
+    /// The tables.
+    pub tables: Vec<TableEntry>,
+}
+
+/// One table of a catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableEntry {
+    /// Its name, unquoted.
+    pub name: String,
+    /// Its rows, where the engine knows them without reading the table.
+    pub rows: Option<u64>,
+    /// What its owner says about it.
+    pub comment: Option<String>,
+    /// Whether it can be read.
+    pub status: TableStatus,
+}
+
+/// Whether a table can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableStatus {
+    /// It can.
+    Readable,
+    /// It cannot, for this reason.
+    Unreadable(String),
+}
+
+/// One column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, unquoted.
+    pub name: String,
+    /// Its type, as the database's SQL names it.
+    pub type_name: String,
+    /// Whether it may be null.
+    pub nullable: bool,
+    /// What its owner says about it.
+    pub comment: Option<String>,
+}
+
+/// All databases of a node, by name.
+#[derive(Clone, Default)]
+pub struct Databases {
+    by_name: BTreeMap<String, Arc<dyn Database>>,
+}
+
+impl Databases {
+    /// The set of `databases`; of two with the same name the last stays.
+    pub fn new(databases: impl IntoIterator<Item = Arc<dyn Database>>) -> Self {
+        Self { by_name: databases.into_iter().map(|database| (database.name().to_owned(), database)).collect() }
+    }
+
+    /// All of them, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Database>> {
+        self.by_name.values()
+    }
+
+    /// The one of that name; without a name, the only one there is.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names, `InvalidArguments` when a name is needed.
+    pub fn get(&self, name: Option<&str>) -> Result<&Arc<dyn Database>, Error> {
+        let names = || self.by_name.keys().cloned();
+        match name {
+            Some(name) => self.by_name.get(name).ok_or_else(|| {
+                let near = nearest(name, self.by_name.keys().map(String::as_str));
+                let choices = if near.is_empty() { names().take(20).collect() } else { near };
+                Error::new(ErrorKind::NotFound, format!("there is no database {name:?}")).with_choices(choices)
+            }),
+            None => {
+                let mut all = self.by_name.values();
+                match (all.next(), all.next()) {
+                    (Some(only), None) => Ok(only),
+                    (None, _) => Err(Error::new(ErrorKind::NotFound, "this node has no databases")),
+                    _ => Err(Error::new(ErrorKind::InvalidArguments, "name the database to ask: argument \"database\"")
+                        .with_choices(names().take(20))),
+                }
+            }
+        }
+    }
+}

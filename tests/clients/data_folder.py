@@ -1,0 +1,62 @@
+"""The files that the client tests ask about: small, awkward on purpose, written anew for each run."""
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+# The folder's name is the database's name.
+DATABASE = "shop"
+MEASUREMENTS = 20_000
+NUMBERS = 10_000_000
+
+ORDERS = """\
+id,customer,amount,placed_at,note
+1,Ann,12.5,2024-01-02,"said ""hello, world\"""
+2,Bob,7.25,2024-01-03,
+3,Ann,30,2024-02-01,"two
+lines"
+4,Zoë,,2024-02-02,comma and tab\there
+5,Bob,40,2024-03-01,plain
+"""
+
+ODD = """\
+order id,Größe,select
+1,L'été,a
+2,XL,b
+3,L'été,c
+"""
+
+CUSTOMERS = [
+    {"name": "Ann", "city": "Oslo", "tags": ["new", "vip"]},
+    {"name": "Bob", "city": None, "tags": []},
+    {"name": "Zoë", "city": "Kraków", "tags": ["vip"]},
+]
+
+
+def write(parent: Path) -> Path:
+    """Writes the database's folder into `parent`."""
+    folder = parent / DATABASE
+    folder.mkdir()
+    (folder / "orders.csv").write_text(ORDERS, encoding="utf-8")
+    (folder / 'odd "name", 2024.csv').write_text(ODD, encoding="utf-8")
+    (folder / "customers.json").write_text(json.dumps(CUSTOMERS, ensure_ascii=False), encoding="utf-8")
+    with gzip.open(folder / "measurements.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("id,sensor,celsius\n")
+        file.writelines(f"{n},sensor-{n % 7},{n % 400 / 10}\n" for n in range(MEASUREMENTS))
+    return folder
+
+
+def write_numbers(parent: Path) -> Path:
+    """Writes a folder with ten million rows in one table, for calls that take their time; kept when it is there already."""
+    folder = parent / "large"
+    file = folder / "numbers.csv"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / "numbers.unfinished"
+        with unfinished.open("wb") as output:
+            output.write(b"n\n")
+            output.flush()
+            subprocess.run(["seq", str(NUMBERS)], stdout=output, check=True)
+        unfinished.rename(file)
+    return folder

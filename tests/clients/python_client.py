@@ -1,0 +1,171 @@
+"""PyPI `mcp` 2.x against the real binary: both transports, negotiating by itself and as a legacy client.
+
+Runs under `with_server.py`; TIDEGATE_BINARY names the binary for stdio.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ResourceTemplateReference, TextContent
+from questions import QUESTIONS, compare
+from report import Report
+
+TEE = Path(__file__).parent.parent / "wire" / "stdio_tee.py"
+# What each way of negotiating must arrive at.
+REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+# No answer of these tests takes longer on a machine that is not broken.
+WAIT_SECONDS_MAX = 60
+# Joins each row with some ten thousand others: it would run for hours and is there to be cancelled.
+ENDLESS = "SELECT count(*) FROM numbers a JOIN numbers b ON a.n % 1000 = b.n % 1000 WHERE a.n + b.n > 0"
+
+
+def stdio() -> StdioServerParameters:
+    environment = os.environ
+    return StdioServerParameters(
+        command=sys.executable,
+        args=[
+            str(TEE),
+            environment["TIDEGATE_RECORDINGS"],
+            environment["TIDEGATE_BINARY"],
+            "stdio",
+            environment["TIDEGATE_SHOP"],
+            environment["TIDEGATE_LARGE"],
+        ],
+    )
+
+
+def http() -> str:
+    return os.environ["TIDEGATE_URL"]
+
+
+def text_of(result: CallToolResult) -> str:
+    return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+
+async def check_lists(client: Client, report: Report) -> None:
+    with report.check("tools are listed with their schemas"):
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        wanted = {question["tool"] for question in QUESTIONS} | {"list_jobs", "cancel_job"}
+        assert wanted <= tools.keys(), f"missing: {wanted - tools.keys()}"
+        assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
+    with report.check("a table is a resource that can be read"):
+        resources = (await client.list_resources()).resources
+        table = next(resource for resource in resources if "orders" in str(resource.uri))
+        contents = (await client.read_resource(str(table.uri))).contents
+        assert contents, "no contents"
+    with report.check("an unknown resource is an error"):
+        try:
+            await client.read_resource("tidegate://nowhere/nothing")
+        except MCPError as error:
+            assert error.code in (-32602, -32002), error
+        else:
+            raise AssertionError("it was read")
+    with report.check("a table's name completes"):
+        templates = (await client.list_resource_templates()).resource_templates
+        template = next(template for template in templates if "{table}" in template.uri_template)
+        completion = await client.complete(
+            ResourceTemplateReference(uri=template.uri_template),
+            {"name": "table", "value": "ord"},
+            {"database": "shop"},
+        )
+        assert "orders" in completion.completion.values, completion
+
+
+async def check_questions(client: Client, report: Report) -> None:
+    for question in QUESTIONS:
+        with report.check(question["name"]):
+            result = await client.call_tool(question["tool"], question["arguments"])
+            compare(question, text_of(result), bool(result.is_error))
+    with report.check("an unknown tool is an error"):
+        try:
+            result = await client.call_tool("drop_everything", {})
+        except MCPError as error:
+            assert error.code == -32602, error
+        else:
+            raise AssertionError(f"it was called: {result}")
+
+
+async def jobs(client: Client) -> list[dict[str, Any]]:
+    import json
+
+    return json.loads(text_of(await client.call_tool("list_jobs", {"format": "mcp"})))
+
+
+async def running_job(client: Client, is_over: Callable[[], bool]) -> dict[str, Any]:
+    """Asks until the endless statement is among the jobs."""
+    while not is_over():
+        for job in await jobs(client):
+            if job["target"] == "sql" and job["status"] == "running":
+                return job
+    raise AssertionError("the call ended before it was among the jobs")
+
+
+async def gone(client: Client, job: dict[str, Any]) -> None:
+    """Asks until the job runs no more; WAIT_SECONDS_MAX around it bounds the asking."""
+    while any(other["id"] == job["id"] and other["status"] == "running" for other in await jobs(client)):
+        await anyio.lowlevel.checkpoint()
+
+
+async def check_long_calls(client: Client, report: Report) -> None:
+    progress: list[float] = []
+    arrived = anyio.Event()
+    results: list[CallToolResult] = []
+
+    async def note(value: float, _total: float | None, _message: str | None) -> None:
+        progress.append(value)
+        arrived.set()
+
+    async def call(scope: anyio.CancelScope) -> None:
+        with scope:
+            results.append(
+                await client.call_tool("sql", {"database": "large", "sql": ENDLESS}, progress_callback=note)
+            )
+
+    with report.check("a long call reports progress, and ends when the client cancels it"):
+        scope = anyio.CancelScope()
+        with anyio.fail_after(WAIT_SECONDS_MAX):
+            async with anyio.create_task_group() as group:
+                group.start_soon(call, scope)
+                job = await running_job(client, lambda: bool(results))
+                await arrived.wait()
+                scope.cancel()
+            await gone(client, job)
+        assert not results, f"it was answered: {results}"
+        assert all(a < b for a, b in zip(progress, progress[1:])), progress
+    with report.check("cancel_job ends a call, which says so"):
+        with anyio.fail_after(WAIT_SECONDS_MAX):
+            async with anyio.create_task_group() as group:
+                group.start_soon(call, anyio.CancelScope())
+                job = await running_job(client, lambda: bool(results))
+                await client.call_tool("cancel_job", {"job": job["id"]})
+        assert results and results[0].is_error, results
+        assert "cancel" in text_of(results[0]).lower(), results
+    with report.check("the connection lives on"):
+        compare(QUESTIONS[0], text_of(await client.call_tool("list_databases", {})), False)
+
+
+async def main() -> int:
+    code = 0
+    for transport, connect in (("stdio", stdio), ("http", http)):
+        for mode, revision in REVISIONS.items():
+            report = Report(f"python {transport} {mode}")
+            with report.check("it connects"):
+                async with Client(connect(), mode=mode, read_timeout_seconds=WAIT_SECONDS_MAX) as client:
+                    with report.check(f"it negotiates {revision}"):
+                        assert client.protocol_version == revision, client.protocol_version
+                        assert client.server_info and client.instructions
+                    await check_lists(client, report)
+                    await check_questions(client, report)
+                    await check_long_calls(client, report)
+            code |= report.close()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main))

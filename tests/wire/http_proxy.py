@@ -1,0 +1,154 @@
+"""A recording proxy in front of an HTTP server.
+
+    http_proxy.py FOLDER UPSTREAM_URL
+
+It prints `listening on http://127.0.0.1:PORT/mcp`, the line the server itself prints, so that clients need not know which of
+the two they talk to. Bytes are passed on as they come, unread: a chunk, an SSE event or a disconnect reaches the other side
+when it happened. Beside that, a copy of the bytes is taken apart and each JSON-RPC message is recorded.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import h11
+from recording import Message, Recording
+
+CHUNK_BYTES = 64 * 1024
+
+
+class Observer:
+    """Follows one connection with a pair of HTTP state machines, each fed what the other one read.
+
+    h11 refuses to read an answer to a request that was never sent, so `server_side` reads the request and `client_side`
+    pretends to send it, and the other way round for the answer.
+    """
+
+    def __init__(self, recording: Recording, exchanges: "itertools.count[int]"):
+        self._recording = recording
+        self._exchanges = exchanges
+        self._server_side = h11.Connection(h11.SERVER)
+        self._client_side = h11.Connection(h11.CLIENT)
+        self._lost = False
+        self._start_exchange()
+
+    def _start_exchange(self) -> None:
+        self._exchange = next(self._exchanges)
+        self._request_headers: dict[str, str] = {}
+        self._response_headers: dict[str, str] = {}
+        self._request_body = b""
+        self._response_body = b""
+
+    def from_client(self, data: bytes) -> None:
+        self._observe("client", self._server_side, self._client_side, data, self._request_event)
+
+    def from_server(self, data: bytes) -> None:
+        self._observe("server", self._client_side, self._server_side, data, self._response_event)
+        if self._server_side.our_state is h11.DONE and self._server_side.their_state is h11.DONE:
+            self._server_side.start_next_cycle()
+            self._client_side.start_next_cycle()
+            self._start_exchange()
+
+    def _observe(
+        self, sender: str, reader: h11.Connection, writer: h11.Connection, data: bytes, take: Callable[[h11.Event], None]
+    ) -> None:
+        if self._lost:
+            return
+        try:
+            reader.receive_data(data)
+            while True:
+                event = reader.next_event()
+                if event in (h11.NEED_DATA, h11.PAUSED) or isinstance(event, h11.ConnectionClosed):
+                    return
+                take(event)
+                writer.send(event)
+        except h11.ProtocolError as error:
+            # The bytes still pass; only the record of this connection ends, and says why.
+            self._lost = True
+            self._recording.add(Message(sender, "", unreadable=f"not HTTP/1.1: {error}"))
+
+    def _request_event(self, event: h11.Event) -> None:
+        if isinstance(event, h11.Request):
+            self._request_headers = headers_of(event)
+        elif isinstance(event, h11.Data):
+            self._request_body += event.data
+        elif isinstance(event, h11.EndOfMessage) and self._request_body:
+            self._record("client", self._request_body)
+
+    def _response_event(self, event: h11.Event) -> None:
+        if isinstance(event, h11.Response):
+            self._response_headers = headers_of(event)
+        elif isinstance(event, h11.Data):
+            self._response_body += event.data
+            if self._media_type() == "text/event-stream":
+                self._record_events()
+        elif isinstance(event, h11.EndOfMessage) and self._media_type() == "application/json":
+            self._record("server", self._response_body)
+
+    def _media_type(self) -> str:
+        return self._response_headers.get("content-type", "").split(";")[0].strip().lower()
+
+    def _record_events(self) -> None:
+        """Takes the complete events off the front of the body; an event without data (a priming event) is no message."""
+        *events, self._response_body = self._response_body.replace(b"\r\n", b"\n").split(b"\n\n")
+        for event in events:
+            data = [line[5:].removeprefix(b" ") for line in event.split(b"\n") if line.startswith(b"data:")]
+            if text := b"\n".join(data):
+                self._record("server", text)
+
+    def _record(self, sender: str, body: bytes) -> None:
+        session = self._response_headers.get("mcp-session-id") or self._request_headers.get("mcp-session-id")
+        self._recording.add(
+            Message(
+                sender,
+                body.decode("utf-8", errors="replace"),
+                exchange=self._exchange,
+                version=self._request_headers.get("mcp-protocol-version"),
+                session=session,
+            )
+        )
+
+
+def headers_of(event: h11.Request | h11.Response) -> dict[str, str]:
+    return {name.decode("ascii"): value.decode("latin-1").strip() for name, value in event.headers}
+
+
+async def pump(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, observe: Callable[[bytes], None]
+) -> None:
+    """Copies until one side ends, then ends the other: a disconnect means something in MCP and must arrive."""
+    with contextlib.suppress(ConnectionError):
+        while chunk := await reader.read(CHUNK_BYTES):
+            # Observed first: a request must stand in the record before its answer.
+            observe(chunk)
+            writer.write(chunk)
+            await writer.drain()
+    writer.close()
+
+
+async def serve(folder: Path, upstream: str) -> None:
+    recording = Recording(folder, "http")
+    exchanges = itertools.count()
+    address = urlsplit(upstream)
+
+    async def connection(client_reader: asyncio.StreamReader, client_writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection(address.hostname, address.port)
+        observer = Observer(recording, exchanges)
+        await asyncio.gather(
+            pump(client_reader, server_writer, observer.from_client),
+            pump(server_reader, client_writer, observer.from_server),
+        )
+
+    server = await asyncio.start_server(connection, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    print(f"listening on http://127.0.0.1:{port}{address.path}", file=sys.stderr, flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(Path(sys.argv[1]), sys.argv[2]))
