@@ -184,6 +184,14 @@ impl Snapshot {
         self.resources.get(uri).filter(|resource| resource.access.authorize(principal, origin).is_ok())
     }
 
+    /// The media type of the resource of that URI, if it is known before it is read.
+    pub fn media_type(&self, uri: &str, principal: &Principal, origin: Origin) -> Option<String> {
+        match self.resource(uri, principal, origin) {
+            Some(resource) => resource.mime_type.clone(),
+            None => self.template_of(uri, principal, origin)?.0.mime_type.clone(),
+        }
+    }
+
     /// The template that answers for `uri`, with the values of its variables.
     pub(crate) fn template_of(
         &self,

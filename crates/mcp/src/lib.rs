@@ -1,1 +1,26 @@
-//! mcp
+//! The language MCP: JSON-RPC, the five revisions, dispatch. No sockets, no SQL.
+//!
+//! A transport hands the bytes of one message to [`decode`], and what came out to
+//! [`Service::answer`]; the [`Answer`] is bytes again, written while they are produced.
+
+mod answer;
+mod batch;
+mod cursor;
+mod encode;
+mod in_flight;
+mod jsonrpc;
+mod list;
+mod request_meta;
+mod revision;
+mod service;
+mod session;
+mod wire;
+
+pub use answer::{Answer, AnswerStream, Frame, Message};
+pub use in_flight::{InFlight, InFlightGuard};
+pub use jsonrpc::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, RpcError, decode};
+pub use request_meta::RequestMeta;
+pub use revision::Revision;
+pub use service::{Peer, Service};
+pub use session::Session;
+pub use wire::About;

@@ -1,0 +1,159 @@
+//! What a request gets: nothing, one message, or a message that is written while it is produced.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tidegate_core::{Notice, Reply, ReplyEvent};
+
+use crate::encode::ReplyEncoder;
+use crate::in_flight::InFlightGuard;
+use crate::jsonrpc::{RequestId, RpcError};
+use crate::revision::Dialect;
+use crate::wire::notice;
+
+/// What a request gets.
+pub enum Answer {
+    /// Nothing: the client cancelled it before anything was said.
+    Silence,
+    /// One whole message.
+    Whole(Message),
+    /// Notifications and the pieces of one message, while they are produced.
+    Stream(AnswerStream),
+}
+
+/// A whole response message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The message as JSON text on one line.
+    pub bytes: Bytes,
+    /// The JSON-RPC error code if it is an error.
+    pub error_code: Option<i64>,
+}
+
+impl Message {
+    /// A successful response.
+    pub(crate) fn result(bytes: Bytes) -> Self {
+        Self { bytes, error_code: None }
+    }
+
+    /// A refusal of the request of `id`.
+    pub fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
+        Self { bytes: error.to_bytes(id), error_code: Some(error.code) }
+    }
+}
+
+/// A part of a streamed answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A whole notification that belongs to the request. Only before the first piece.
+    Notification(Bytes),
+    /// The next bytes of the response message.
+    Piece(Bytes),
+}
+
+/// A streamed answer. Dropping it cancels the call.
+pub struct AnswerStream {
+    reply: Reply,
+    encoder: Box<dyn ReplyEncoder>,
+    guard: Option<InFlightGuard>,
+    progress_token: Option<String>,
+    dialect: &'static Dialect,
+    /// What was read while waiting for the first piece.
+    ready: VecDeque<Frame>,
+    last_progress: f64,
+    has_begun: bool,
+    has_ended: bool,
+    error_code: Option<i64>,
+}
+
+impl AnswerStream {
+    pub(crate) fn new(
+        reply: Reply,
+        encoder: Box<dyn ReplyEncoder>,
+        guard: Option<InFlightGuard>,
+        progress_token: Option<String>,
+        dialect: &'static Dialect,
+    ) -> Self {
+        Self {
+            reply,
+            encoder,
+            guard,
+            progress_token,
+            dialect,
+            ready: VecDeque::new(),
+            last_progress: f64::NEG_INFINITY,
+            has_begun: false,
+            has_ended: false,
+            error_code: None,
+        }
+    }
+
+    /// Waits until there is something to say, so that a call that fails early can be answered as
+    /// an error, and one that ends early as one whole message.
+    pub(crate) async fn begin(mut self) -> Answer {
+        let Some(first) = self.next().await else { return Answer::Silence };
+        match first {
+            Frame::Piece(bytes) if self.has_ended => Answer::Whole(Message { bytes, error_code: self.error_code }),
+            first => {
+                self.ready.push_back(first);
+                Answer::Stream(self)
+            }
+        }
+    }
+
+    /// The next part; `None` when the answer is complete, or when the client cancelled the
+    /// request: then nothing more may be said, and [`AnswerStream::is_complete`] is false.
+    pub async fn next(&mut self) -> Option<Frame> {
+        if let Some(frame) = self.ready.pop_front() {
+            return Some(frame);
+        }
+        while !self.has_ended {
+            let event = match &self.guard {
+                Some(guard) => tokio::select! {
+                    biased;
+                    () = guard.token().cancelled() => return None,
+                    event = self.reply.next() => event,
+                },
+                None => self.reply.next().await,
+            };
+            if let Some(frame) = self.frame_of(event?) {
+                return Some(frame);
+            }
+        }
+        None
+    }
+
+    /// Whether the response message is complete.
+    pub fn is_complete(&self) -> bool {
+        self.has_ended && self.ready.is_empty()
+    }
+
+    fn frame_of(&mut self, event: ReplyEvent) -> Option<Frame> {
+        let piece = match event {
+            ReplyEvent::Chunk(tidegate_core::Chunk::Notice(news)) => return self.notification_of(&news),
+            ReplyEvent::Chunk(chunk) => self.encoder.chunk(chunk),
+            ReplyEvent::End(outcome) => {
+                let (piece, error_code) = self.encoder.end(outcome);
+                self.has_ended = true;
+                self.error_code = error_code;
+                piece
+            }
+        };
+        self.has_begun |= !piece.is_empty();
+        (!piece.is_empty()).then_some(Frame::Piece(piece))
+    }
+
+    /// Progress only rises, and no notification comes once the response has begun.
+    fn notification_of(&mut self, news: &Notice) -> Option<Frame> {
+        if self.has_begun {
+            return None;
+        }
+        if let Notice::Progress { done, .. } = news {
+            if *done <= self.last_progress {
+                return None;
+            }
+            self.last_progress = *done;
+        }
+        notice(news, self.progress_token.as_deref(), self.dialect).map(Frame::Notification)
+    }
+}

@@ -1,0 +1,88 @@
+//! Batches, which only 2025-03-26 has: the answers of a batch come together, in any order.
+//!
+//! [MCP 2025-03-26, Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic#batching)
+
+use bytes::Bytes;
+use futures::StreamExt;
+use tidegate_core::Budget;
+
+use crate::answer::{Answer, Frame, Message};
+use crate::jsonrpc::{Incoming, Rejection, Request, RpcError};
+use crate::service::{Peer, Service};
+
+/// Requests of one batch that run at the same time.
+const CONCURRENT_MAX: usize = 8;
+/// What each answer of a batch may hold inline: a batch is answered whole, so it is gathered.
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+impl Service {
+    /// Answers a batch; `None` when it held nothing that is answered.
+    ///
+    /// # Errors
+    /// `-32600` when the peer's revision has no batches.
+    pub async fn answer_batch(
+        &self,
+        messages: Vec<Result<Incoming, Rejection>>,
+        peer: &Peer,
+    ) -> Result<Option<Bytes>, RpcError> {
+        if !peer.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
+            return Err(RpcError::invalid_request("batches exist only in revision 2025-03-26"));
+        }
+        let peer =
+            Peer { carries: peer.carries.and(Budget { rows: None, bytes: Some(ANSWER_BYTES_MAX) }), ..peer.clone() };
+        let answers: Vec<Option<Bytes>> = futures::stream::iter(messages)
+            .map(|message| self.answer_one_of_batch(message, &peer))
+            .buffered(CONCURRENT_MAX)
+            .collect()
+            .await;
+        let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
+        Ok((!answers.is_empty()).then(|| joined(&answers)))
+    }
+
+    async fn answer_one_of_batch(&self, message: Result<Incoming, Rejection>, peer: &Peer) -> Option<Bytes> {
+        match message {
+            Ok(Incoming::Request(mut request)) => {
+                // The notifications of a request have no place in the one answer of a batch.
+                request.meta.progress_token = None;
+                self.whole_answer(request, peer).await
+            }
+            Ok(Incoming::Notification(notification)) => {
+                self.notified(&notification, peer);
+                None
+            }
+            Ok(Incoming::Response) => None,
+            Ok(Incoming::Batch(_)) => {
+                Some(Message::error(None, &RpcError::invalid_request("a batch in a batch")).bytes)
+            }
+            Err(rejection) => Some(Message::error(rejection.id.as_ref(), &rejection.error).bytes),
+        }
+    }
+
+    async fn whole_answer(&self, request: Request, peer: &Peer) -> Option<Bytes> {
+        match self.answer(request, peer).await {
+            Answer::Silence => None,
+            Answer::Whole(message) => Some(message.bytes),
+            Answer::Stream(mut stream) => {
+                let mut whole = Vec::new();
+                while let Some(frame) = stream.next().await {
+                    if let Frame::Piece(piece) = frame {
+                        whole.extend_from_slice(&piece);
+                    }
+                }
+                stream.is_complete().then(|| whole.into())
+            }
+        }
+    }
+}
+
+fn joined(answers: &[Bytes]) -> Bytes {
+    let mut batch = vec![b'['];
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            batch.push(b',');
+        }
+        batch.extend_from_slice(answer);
+    }
+    batch.push(b']');
+    batch.into()
+}

@@ -1,0 +1,44 @@
+//! Opaque cursors of paged lists: the key of the last entry shown, so that a changed list goes on in the right place.
+//!
+//! [MCP 2026-07-28, Pagination](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination)
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::jsonrpc::RpcError;
+
+/// Entries of one page.
+pub(crate) const PAGE_ENTRIES: usize = 250;
+
+/// One page of `entries`, which are sorted as they are listed, and the cursor of the next.
+///
+/// # Errors
+/// `-32602` when `cursor` is none of ours, belongs to another list, or its entry is gone.
+pub(crate) fn page<T>(
+    list: &str,
+    mut entries: Vec<T>,
+    key: impl Fn(&T) -> &str,
+    cursor: Option<&str>,
+) -> Result<(Vec<T>, Option<String>), RpcError> {
+    if let Some(cursor) = cursor {
+        let last = decode(list, cursor).ok_or_else(|| bad_cursor(cursor))?;
+        let position = entries.iter().position(|entry| key(entry) == last).ok_or_else(|| bad_cursor(cursor))?;
+        entries.drain(..=position);
+    }
+    let next = (entries.len() > PAGE_ENTRIES).then(|| encode(list, key(&entries[PAGE_ENTRIES - 1])));
+    entries.truncate(PAGE_ENTRIES);
+    Ok((entries, next))
+}
+
+fn encode(list: &str, key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{list}\n{key}"))
+}
+
+fn decode(list: &str, cursor: &str) -> Option<String> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    Some(text.strip_prefix(list)?.strip_prefix('\n')?.to_owned())
+}
+
+fn bad_cursor(cursor: &str) -> RpcError {
+    RpcError::invalid_params(format!("the cursor {cursor:?} is unknown or no longer valid; begin again without one"))
+}

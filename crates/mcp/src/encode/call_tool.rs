@@ -1,0 +1,102 @@
+//! `CallToolResult`, written while the tool answers.
+//!
+//! [MCP 2026-07-28, Calling Tools](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools)
+
+use bytes::Bytes;
+use serde_json::Value;
+use tidegate_core::{Chunk, Content, Error, Metadata, Outcome};
+
+use super::ReplyEncoder;
+use super::envelope::Envelope;
+use super::text::Blocks;
+use crate::wire::content_block;
+
+const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
+const TEXT_CLOSING: &str = "\"}";
+
+/// The state of one `CallToolResult`: member order is free in JSON, so content comes first and
+/// what is known last comes last.
+pub(crate) struct CallToolEncoder {
+    envelope: Envelope,
+    blocks: Blocks,
+    has_begun: bool,
+    structured: Option<Value>,
+}
+
+impl CallToolEncoder {
+    pub(crate) fn new(envelope: Envelope) -> Self {
+        Self { envelope, blocks: Blocks::default(), has_begun: false, structured: None }
+    }
+
+    /// The whole result for a call that failed before its handler ran.
+    pub(crate) fn failure(envelope: Envelope, error: &Error) -> Bytes {
+        let mut encoder = Self::new(envelope);
+        encoder.finish(Some(error), &Metadata::new())
+    }
+
+    fn beginning(&mut self) -> String {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return String::new();
+        }
+        let mut opening = self.envelope.open();
+        opening.push_str("\"content\":[");
+        opening
+    }
+
+    fn block(&mut self, content: &Content) -> String {
+        let mut piece = self.beginning();
+        piece.push_str(&self.blocks.block(TEXT_CLOSING, &content_block(content, self.envelope.dialect)));
+        piece
+    }
+
+    fn finish(&mut self, failure: Option<&Error>, metadata: &Metadata) -> Bytes {
+        let mut piece = String::new();
+        let structured = self.structured.take();
+        if let (Some(value), false) = (&structured, self.has_begun) {
+            // Clients that do not read structured content get the same as text.
+            piece.push_str(&self.block(&Content::text(value.to_string())));
+        }
+        if let Some(error) = failure {
+            piece.push_str(&self.block(&Content::text(error.to_string())));
+        }
+        piece.push_str(&self.beginning());
+        piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
+        piece.push_str("],");
+        if let Some(value) = structured.filter(|value| self.may_carry(value)) {
+            piece.push_str(&format!("\"structuredContent\":{value},"));
+        }
+        piece.push_str(if failure.is_some() { "\"isError\":true" } else { "\"isError\":false" });
+        piece.push_str(&self.envelope.close(metadata, None, true));
+        piece.into()
+    }
+
+    fn may_carry(&self, structured: &Value) -> bool {
+        let dialect = self.envelope.dialect;
+        dialect.titles && (structured.is_object() || dialect.structured_content_is_any_value)
+    }
+}
+
+impl ReplyEncoder for CallToolEncoder {
+    fn chunk(&mut self, chunk: Chunk) -> Bytes {
+        match chunk {
+            Chunk::Text(text) => {
+                let before = self.beginning();
+                self.blocks.text(before, TEXT_OPENING, &text)
+            }
+            Chunk::EndOfText => self.blocks.end_text(TEXT_CLOSING).into(),
+            Chunk::Block(content) | Chunk::Message(_, content) => self.block(&content).into(),
+            Chunk::Structured(value) => {
+                self.structured = Some(value);
+                Bytes::new()
+            }
+            Chunk::Completion(_) | Chunk::Notice(_) => Bytes::new(),
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+        match outcome {
+            Outcome::Done(metadata) => (self.finish(None, &metadata), None),
+            Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
+        }
+    }
+}

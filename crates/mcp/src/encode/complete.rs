@@ -1,0 +1,50 @@
+//! `CompleteResult`.
+//!
+//! [MCP 2026-07-28, Completion](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion)
+
+use bytes::Bytes;
+use serde_json::json;
+use tidegate_core::{Chunk, Completion, Outcome};
+
+use super::ReplyEncoder;
+use super::envelope::Envelope;
+use crate::jsonrpc::RpcError;
+
+/// Waits for the one completion.
+pub(crate) struct CompleteEncoder {
+    envelope: Envelope,
+    completion: Completion,
+}
+
+impl CompleteEncoder {
+    pub(crate) fn new(envelope: Envelope) -> Self {
+        Self { envelope, completion: Completion::default() }
+    }
+}
+
+impl ReplyEncoder for CompleteEncoder {
+    fn chunk(&mut self, chunk: Chunk) -> Bytes {
+        if let Chunk::Completion(completion) = chunk {
+            self.completion = completion;
+        }
+        Bytes::new()
+    }
+
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+        match outcome {
+            Outcome::Done(metadata) => {
+                let Completion { values, total, has_more } = std::mem::take(&mut self.completion);
+                let shown = &values[..values.len().min(Completion::VALUES_MAX)];
+                let mut completion = json!({"values": shown, "hasMore": has_more});
+                if let Some(total) = total {
+                    completion["total"] = total.into();
+                }
+                (self.envelope.whole(&format!("\"completion\":{completion}"), &metadata, None), None)
+            }
+            Outcome::Failed(error) => {
+                let error = RpcError::from_error(&error, true, self.envelope.dialect);
+                (self.envelope.error(&error), Some(error.code))
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The members around every result: id, identity, result type, cache hint.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tidegate_core::{CacheHint, Metadata};
+
+use crate::jsonrpc::{RequestId, RpcError};
+use crate::revision::Dialect;
+
+/// What surrounds the result of one request.
+#[derive(Debug, Clone)]
+pub(crate) struct Envelope {
+    pub id: RequestId,
+    pub dialect: &'static Dialect,
+    /// The server's identity as JSON text.
+    pub server_info: Arc<str>,
+}
+
+impl Envelope {
+    /// Everything before the result's own members.
+    pub(crate) fn open(&self) -> String {
+        let id = self.id.as_json();
+        let mut opening = String::with_capacity(64 + id.len());
+        opening.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
+        opening.push_str(id);
+        opening.push_str(",\"result\":{");
+        opening
+    }
+
+    /// Everything after them. `follows` says whether there were any.
+    pub(crate) fn close(&self, metadata: &Metadata, cache: Option<CacheHint>, follows: bool) -> String {
+        let mut closing = String::new();
+        let mut separator = if follows { "," } else { "" };
+        if self.dialect.stateless {
+            if let Some(hint) = cache {
+                let scope = if hint.public { "public" } else { "private" };
+                let milliseconds = hint.time_to_live.as_millis();
+                closing.push_str(&format!("{separator}\"ttlMs\":{milliseconds},\"cacheScope\":\"{scope}\""));
+                separator = ",";
+            }
+            closing.push_str(separator);
+            closing.push_str("\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
+            closing.push_str(&self.server_info);
+            for (key, value) in metadata {
+                closing.push_str(&format!(",{}:{value}", Value::from(key.as_str())));
+            }
+            closing.push('}');
+        } else if !metadata.is_empty() {
+            let metadata: &Map<String, Value> = metadata;
+            let text = serde_json::to_string(metadata).unwrap_or_else(|_| "{}".to_owned());
+            closing.push_str(&format!("{separator}\"_meta\":{text}"));
+        }
+        closing.push_str("}}");
+        closing
+    }
+
+    /// A whole response whose own members are `members` (JSON text without braces).
+    pub(crate) fn whole(&self, members: &str, metadata: &Metadata, cache: Option<CacheHint>) -> Bytes {
+        let mut message = self.open();
+        message.push_str(members);
+        message.push_str(&self.close(metadata, cache, !members.is_empty()));
+        message.into()
+    }
+
+    /// A whole error response.
+    pub(crate) fn error(&self, error: &RpcError) -> Bytes {
+        error.to_bytes(Some(&self.id))
+    }
+}

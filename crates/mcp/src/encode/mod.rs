@@ -1,0 +1,26 @@
+//! Results as bytes, written while the reply is produced.
+
+mod call_tool;
+mod complete;
+mod envelope;
+mod get_prompt;
+mod read_resource;
+mod text;
+
+use bytes::Bytes;
+use tidegate_core::{Chunk, Outcome};
+
+pub(crate) use call_tool::CallToolEncoder;
+pub(crate) use complete::CompleteEncoder;
+pub(crate) use envelope::Envelope;
+pub(crate) use get_prompt::GetPromptEncoder;
+pub(crate) use read_resource::ReadResourceEncoder;
+
+/// Turns one reply into one response message, piece by piece.
+pub(crate) trait ReplyEncoder: Send {
+    /// The bytes that `chunk` adds; empty when it waits for the end.
+    fn chunk(&mut self, chunk: Chunk) -> Bytes;
+
+    /// The last bytes, and the error code if the whole response is an error.
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>);
+}

@@ -1,0 +1,107 @@
+//! `ReadResourceResult`, written while the resource is read.
+//!
+//! [MCP 2026-07-28, Reading Resources](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources)
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tidegate_core::{CacheHint, Chunk, Content, Metadata, Outcome, ResourceBody, ResourceContents};
+
+use super::ReplyEncoder;
+use super::envelope::Envelope;
+use super::text::Blocks;
+use crate::jsonrpc::RpcError;
+use crate::wire::resource_contents;
+
+const TEXT_CLOSING: &str = "\"}";
+
+/// The state of one `ReadResourceResult`. Text chunks are the contents of the resource asked for.
+pub(crate) struct ReadResourceEncoder {
+    envelope: Envelope,
+    uri: String,
+    mime_type: Option<String>,
+    cache: CacheHint,
+    blocks: Blocks,
+    has_begun: bool,
+}
+
+impl ReadResourceEncoder {
+    pub(crate) fn new(envelope: Envelope, uri: String, mime_type: Option<String>, cache: CacheHint) -> Self {
+        Self { envelope, uri, mime_type, cache, blocks: Blocks::default(), has_begun: false }
+    }
+
+    fn beginning(&mut self) -> String {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return String::new();
+        }
+        let mut opening = self.envelope.open();
+        opening.push_str("\"contents\":[");
+        opening
+    }
+
+    /// The opening of the text contents: everything but the text itself.
+    fn text_opening(&self) -> String {
+        let mime_type = self.mime_type.as_ref().map(|mime| format!("\"mimeType\":{},", Value::from(mime.as_str())));
+        format!("{{\"uri\":{},{}\"text\":\"", Value::from(self.uri.as_str()), mime_type.unwrap_or_default())
+    }
+
+    fn contents_of(&self, content: Content) -> Value {
+        match content {
+            Content::Resource(contents) => resource_contents(&contents),
+            Content::Text { text, .. } => self.own_contents(ResourceBody::Text(text), None),
+            Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
+                self.own_contents(ResourceBody::Blob(data), Some(mime_type))
+            }
+            Content::Link(link) => json!({"uri": link.uri, "text": link.name}),
+        }
+    }
+
+    fn own_contents(&self, body: ResourceBody, mime_type: Option<String>) -> Value {
+        let mime_type = mime_type.or_else(|| self.mime_type.clone());
+        resource_contents(&ResourceContents { uri: self.uri.clone(), mime_type, body })
+    }
+
+    fn finish(&mut self, metadata: &Metadata) -> Bytes {
+        let mut piece = self.beginning();
+        piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
+        piece.push(']');
+        piece.push_str(&self.envelope.close(metadata, Some(self.cache), true));
+        piece.into()
+    }
+}
+
+impl ReplyEncoder for ReadResourceEncoder {
+    fn chunk(&mut self, chunk: Chunk) -> Bytes {
+        match chunk {
+            Chunk::Text(text) => {
+                let before = self.beginning();
+                let opening = self.text_opening();
+                self.blocks.text(before, &opening, &text)
+            }
+            Chunk::EndOfText => self.blocks.end_text(TEXT_CLOSING).into(),
+            Chunk::Block(content) | Chunk::Message(_, content) => {
+                let mut piece = self.beginning();
+                let contents = self.contents_of(content);
+                piece.push_str(&self.blocks.block(TEXT_CLOSING, &contents));
+                piece.into()
+            }
+            Chunk::Structured(_) | Chunk::Completion(_) | Chunk::Notice(_) => Bytes::new(),
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+        match outcome {
+            Outcome::Done(metadata) => (self.finish(&metadata), None),
+            Outcome::Failed(error) if !self.has_begun => {
+                let error = RpcError::from_error(&error, true, self.envelope.dialect);
+                (self.envelope.error(&error), Some(error.code))
+            }
+            Outcome::Failed(error) => {
+                // The contents sent so far stand; a second text contents of the same URI says why they end.
+                let contents = self.own_contents(ResourceBody::Text(error.to_string()), Some("text/plain".to_owned()));
+                let mut piece = self.blocks.block(TEXT_CLOSING, &contents).into_bytes();
+                piece.extend_from_slice(&self.finish(&Metadata::new()));
+                (piece.into(), None)
+            }
+        }
+    }
+}

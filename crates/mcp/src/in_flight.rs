@@ -1,0 +1,82 @@
+//! The requests of one connection or session that are not answered yet, so that they can be cancelled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::jsonrpc::{RequestId, RpcError};
+
+/// More open requests of one connection are refused.
+const REQUESTS_MAX: usize = 1_024;
+
+/// The open requests of one connection or session.
+#[derive(Debug, Default)]
+pub struct InFlight {
+    requests: Mutex<HashMap<RequestId, CancellationToken>>,
+}
+
+impl InFlight {
+    /// Notes a request until the guard is dropped.
+    ///
+    /// # Errors
+    /// `-32600` when its id is in use or too many are open.
+    pub fn enter(self: &Arc<Self>, id: &RequestId) -> Result<InFlightGuard, RpcError> {
+        let mut requests = self.requests.lock();
+        if requests.len() >= REQUESTS_MAX {
+            return Err(RpcError::invalid_request(format!("more than {REQUESTS_MAX} requests are open")));
+        }
+        if requests.contains_key(id) {
+            return Err(RpcError::invalid_request(format!("a request with the id {} is open already", id.as_json())));
+        }
+        let token = CancellationToken::new();
+        requests.insert(id.clone(), token.clone());
+        Ok(InFlightGuard { table: self.clone(), id: id.clone(), token })
+    }
+
+    /// Cancels a request; nothing happens if it is answered already.
+    pub fn cancel(&self, id: &RequestId) {
+        if let Some(token) = self.requests.lock().get(id) {
+            token.cancel();
+        }
+    }
+
+    /// Cancels them all.
+    pub fn cancel_all(&self) {
+        for token in self.requests.lock().values() {
+            token.cancel();
+        }
+    }
+
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.requests.lock().len()
+    }
+
+    /// Whether none is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Keeps a request in its table.
+#[derive(Debug)]
+pub struct InFlightGuard {
+    table: Arc<InFlight>,
+    id: RequestId,
+    token: CancellationToken,
+}
+
+impl InFlightGuard {
+    /// Fires when the client cancels the request.
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.table.requests.lock().remove(&self.id);
+    }
+}

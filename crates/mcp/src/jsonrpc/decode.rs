@@ -1,0 +1,166 @@
+//! Reading one message: whatever the bytes are, what comes out is a message or a well-formed refusal.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+
+use super::error::RpcError;
+use super::id::RequestId;
+use crate::request_meta::RequestMeta;
+
+/// More messages in one batch are refused.
+pub const BATCH_MESSAGES_MAX: usize = 100;
+
+/// What one message of a client is.
+#[derive(Debug)]
+pub enum Incoming {
+    /// Wants an answer.
+    Request(Request),
+    /// Wants none.
+    Notification(Notification),
+    /// Answers a request of ours; we send none, so nothing waits for it.
+    Response,
+    /// Several messages at once (2025-03-26 only). Those that could not be read stand as refusals.
+    Batch(Vec<Result<Incoming, Rejection>>),
+}
+
+/// A request, its parameters still as text.
+#[derive(Debug)]
+pub struct Request {
+    /// To be returned exactly.
+    pub id: RequestId,
+    /// What is asked.
+    pub method: String,
+    /// What the request says about itself.
+    pub meta: RequestMeta,
+    params: Option<Box<RawValue>>,
+}
+
+impl Request {
+    /// The parameters as `T`; absent ones count as an empty object.
+    ///
+    /// # Errors
+    /// `-32602` with what was wrong and where.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
+        read_params(self.params.as_deref(), &self.method)
+    }
+}
+
+/// A notification, its parameters still as text.
+#[derive(Debug)]
+pub struct Notification {
+    /// What is told.
+    pub method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl Notification {
+    /// The parameters as `T`; absent ones count as an empty object.
+    ///
+    /// # Errors
+    /// What was wrong and where; a notification is never answered.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
+        read_params(self.params.as_deref(), &self.method)
+    }
+}
+
+fn read_params<T: DeserializeOwned>(params: Option<&RawValue>, method: &str) -> Result<T, RpcError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| RpcError::invalid_params(format!("the params of {method} are wrong: {error}")))
+}
+
+/// Why bytes are no message.
+#[derive(Debug)]
+pub struct Rejection {
+    /// The id, if it could be read.
+    pub id: Option<RequestId>,
+    /// What was wrong.
+    pub error: RpcError,
+}
+
+/// The members of any message. A member that is absent and one that is null are different things.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads one message. Never fails otherwise than with a refusal that can be sent as it is.
+///
+/// # Errors
+/// `-32700` when the bytes are no JSON, `-32600` when the JSON is no message.
+pub fn decode(bytes: &[u8]) -> Result<Incoming, Rejection> {
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        return decode_batch(bytes);
+    }
+    decode_single(bytes)
+}
+
+fn decode_batch(bytes: &[u8]) -> Result<Incoming, Rejection> {
+    let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|error| refuse_json(&error))?;
+    if messages.is_empty() {
+        return Err(refuse(None, "an empty batch"));
+    }
+    if messages.len() > BATCH_MESSAGES_MAX {
+        return Err(refuse(None, &format!("a batch of {} messages; at most {BATCH_MESSAGES_MAX}", messages.len())));
+    }
+    Ok(Incoming::Batch(messages.into_iter().map(|message| decode_single(message.get().as_bytes())).collect()))
+}
+
+fn decode_single(bytes: &[u8]) -> Result<Incoming, Rejection> {
+    let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| refuse_json(&error))?;
+    let id = envelope.id.and_then(RequestId::from_raw);
+    if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        return Err(refuse(id, "the member \"jsonrpc\" must be \"2.0\""));
+    }
+    if envelope.id.is_some() && id.is_none() {
+        return Err(refuse(None, "the id must be a string or a number"));
+    }
+    let Some(method) = envelope.method else {
+        return match envelope.result.or(envelope.error) {
+            Some(_) => Ok(Incoming::Response),
+            None => Err(refuse(id, "the member \"method\" is missing")),
+        };
+    };
+    let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+        return Err(refuse(id, "the method must be a string"));
+    };
+    if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
+        return Err(refuse(id, "the params must be an object"));
+    }
+    let params = envelope.params.map(ToOwned::to_owned);
+    let Some(id) = id else {
+        return Ok(Incoming::Notification(Notification { method, params }));
+    };
+    let meta = RequestMeta::read(envelope.params).map_err(|error| Rejection { id: Some(id.clone()), error })?;
+    Ok(Incoming::Request(Request { id, method, meta, params }))
+}
+
+fn refuse(id: Option<RequestId>, message: &str) -> Rejection {
+    Rejection { id, error: RpcError::invalid_request(format!("Invalid request: {message}")) }
+}
+
+fn refuse_json(error: &serde_json::Error) -> Rejection {
+    let error = match error.classify() {
+        Category::Data => RpcError::invalid_request(format!("Invalid request: {error}")),
+        Category::Syntax | Category::Eof | Category::Io => {
+            RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))
+        }
+    };
+    Rejection { id: None, error }
+}

@@ -1,0 +1,106 @@
+//! JSON-RPC errors and their codes.
+//!
+//! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tidegate_core::{Error, ErrorKind};
+
+use super::id::RequestId;
+use crate::revision::{Dialect, Revision};
+
+/// An error that answers a whole request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcError {
+    /// The code.
+    pub code: i64,
+    /// One sentence for the reader.
+    pub message: String,
+    /// More, for programs.
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    /// The bytes are no JSON.
+    pub const PARSE_ERROR: i64 = -32_700;
+    /// The JSON is no request.
+    pub const INVALID_REQUEST: i64 = -32_600;
+    /// There is no such method.
+    pub const METHOD_NOT_FOUND: i64 = -32_601;
+    /// The method's parameters are wrong.
+    pub const INVALID_PARAMS: i64 = -32_602;
+    /// A fault of ours.
+    pub const INTERNAL_ERROR: i64 = -32_603;
+    /// HTTP headers and body disagree (2026-07-28).
+    pub const HEADER_MISMATCH: i64 = -32_020;
+    /// A revision that we do not speak (2026-07-28).
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
+    /// A resource that does not exist, up to 2025-11-25.
+    const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
+    /// Refusals that the specification gives no code; outside the range it reserves.
+    const REFUSED: i64 = -31_000;
+
+    /// An error of that code.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The method's parameters are wrong.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_PARAMS, message)
+    }
+
+    /// The JSON is no request.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_REQUEST, message)
+    }
+
+    /// There is no such method in this revision.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(Self::METHOD_NOT_FOUND, format!("there is no method {method:?} in this revision"))
+    }
+
+    /// HTTP headers and body disagree.
+    pub fn header_mismatch(message: impl Into<String>) -> Self {
+        Self::new(Self::HEADER_MISMATCH, message)
+    }
+
+    /// A revision that we do not speak.
+    pub fn unsupported_version(requested: &str) -> Self {
+        let supported: Vec<&str> = Revision::ALL.iter().rev().map(|revision| revision.name()).collect();
+        Self {
+            code: Self::UNSUPPORTED_PROTOCOL_VERSION,
+            message: "Unsupported protocol version".to_owned(),
+            data: Some(json!({"supported": supported, "requested": requested})),
+        }
+    }
+
+    /// The one table from our kinds of error to JSON-RPC codes.
+    pub(crate) fn from_error(error: &Error, is_resource: bool, dialect: &Dialect) -> Self {
+        let code = match error.kind() {
+            ErrorKind::NotFound if is_resource && dialect.resource_not_found_is_32002 => {
+                Self::LEGACY_RESOURCE_NOT_FOUND
+            }
+            ErrorKind::InvalidArguments | ErrorKind::NotFound => Self::INVALID_PARAMS,
+            ErrorKind::Internal => Self::INTERNAL_ERROR,
+            ErrorKind::Forbidden
+            | ErrorKind::Unauthenticated
+            | ErrorKind::RateLimited
+            | ErrorKind::TimedOut
+            | ErrorKind::Cancelled
+            | ErrorKind::TooLarge
+            | ErrorKind::Unavailable => Self::REFUSED,
+        };
+        Self { code, message: error.to_string(), data: Some(json!({"kind": error.kind().name()})) }
+    }
+
+    /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
+    pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        let id = id.map_or("null", RequestId::as_json);
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
+    }
+}

@@ -1,0 +1,34 @@
+//! The id of a request: returned exactly as it came, a string or a number.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+/// Longer ids are refused; they live as long as their request.
+const ID_BYTES_MAX: usize = 4_096;
+
+/// A request's id as the JSON text that came, so that `7`, `7.0` and a 23-digit integer return as they were.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// The id in `raw`, if it is a string or a number of tolerable length.
+    pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
+        let text = raw.get();
+        let first = text.bytes().next()?;
+        let is_id = first == b'"' || first == b'-' || first.is_ascii_digit();
+        (is_id && text.len() <= ID_BYTES_MAX).then(|| Self(text.into()))
+    }
+
+    /// The id as JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

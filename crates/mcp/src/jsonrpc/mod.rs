@@ -1,0 +1,9 @@
+//! JSON-RPC 2.0 as MCP uses it: reading messages and writing errors.
+
+mod decode;
+mod error;
+mod id;
+
+pub use decode::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, decode};
+pub use error::RpcError;
+pub use id::RequestId;

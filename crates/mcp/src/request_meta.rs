@@ -1,0 +1,95 @@
+//! What a request says about itself in `params._meta`.
+//!
+//! [MCP 2026-07-28, `_meta`](https://modelcontextprotocol.io/specification/2026-07-28/basic#meta)
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate_core::LogLevel;
+
+use crate::jsonrpc::RpcError;
+
+/// The members of `_meta` that we know. Absent ones are `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestMeta {
+    /// The revision that the request is written in (modern requests only).
+    pub protocol_version: Option<String>,
+    /// Whether the client declared its capabilities (modern requests must).
+    pub has_client_capabilities: bool,
+    /// The token under which the client wants to hear of progress, as JSON text.
+    pub progress_token: Option<String>,
+    /// The least severe log message that the client wants to hear (modern requests only).
+    pub log_level: Option<LogLevel>,
+    /// W3C trace context.
+    pub trace_parent: Option<String>,
+    /// Whether everything about this request is to be logged (`dev.tidegate/trace`).
+    pub trace: bool,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, rename = "_meta", default)]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    protocol_version: Option<String>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    client_capabilities: Option<&'a RawValue>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel")]
+    log_level: Option<String>,
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+    traceparent: Option<String>,
+    #[serde(rename = "dev.tidegate/trace", default)]
+    trace: bool,
+}
+
+impl RequestMeta {
+    /// Reads `_meta` out of a request's params.
+    ///
+    /// # Errors
+    /// `-32602` when a member has the wrong type.
+    pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
+        let Some(params) = params else { return Ok(Self::default()) };
+        let wrong = |what: &str| RpcError::invalid_params(format!("params._meta is wrong: {what}"));
+        let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| wrong(&error.to_string()))?;
+        let Some(meta) = params.meta else { return Ok(Self::default()) };
+        let members: Members<'_> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
+        let is_object = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get().starts_with('{'));
+        if !is_object(members.client_capabilities) || !is_object(members.client_info) {
+            return Err(wrong("clientCapabilities and clientInfo must be objects"));
+        }
+        let log_level = members
+            .log_level
+            .map(|name| LogLevel::parse(&name).ok_or_else(|| wrong(&format!("there is no log level {name:?}"))))
+            .transpose()?;
+        Ok(Self {
+            protocol_version: members.protocol_version,
+            has_client_capabilities: members.client_capabilities.is_some(),
+            progress_token: members.progress_token.map(progress_token).transpose()?,
+            log_level,
+            trace_parent: members.traceparent.filter(|value| is_trace_parent(value)),
+            trace: members.trace,
+        })
+    }
+}
+
+fn progress_token(raw: &RawValue) -> Result<String, RpcError> {
+    let text = raw.get();
+    let first = text.bytes().next().unwrap_or_default();
+    if first == b'"' || first == b'-' || first.is_ascii_digit() {
+        Ok(text.to_owned())
+    } else {
+        Err(RpcError::invalid_params("params._meta.progressToken must be a string or a number"))
+    }
+}
+
+/// `00-<32 hex>-<16 hex>-<2 hex>` (W3C Trace Context, section 3.2); anything else is not logged.
+fn is_trace_parent(value: &str) -> bool {
+    let lengths: Vec<usize> = value.split('-').map(str::len).collect();
+    lengths == [2, 32, 16, 2] && value.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}

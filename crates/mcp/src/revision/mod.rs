@@ -1,0 +1,86 @@
+//! The revisions of MCP, oldest first. What a revision changes stands in its own module, as a
+//! [`Dialect`] made from the one before it.
+
+mod v2024_11_05;
+mod v2025_03_26;
+mod v2025_06_18;
+mod v2025_11_25;
+mod v2026_07_28;
+
+/// A revision of MCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the dates are the names")]
+pub enum Revision {
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+}
+
+/// What may be said in a revision, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is one independent difference between revisions")]
+pub(crate) struct Dialect {
+    /// Messages may come in batches.
+    pub batches: bool,
+    /// Tools carry annotations; content may be audio; progress carries a message; completion is a capability.
+    pub annotations: bool,
+    /// Entries carry titles; tools carry output schemas and give structured content; content may be
+    /// a resource link; completion knows a context.
+    pub titles: bool,
+    /// Entries carry icons; the server carries a description; wrong arguments are the tool's error.
+    pub icons: bool,
+    /// Requests stand alone: `_meta` carries revision and capabilities, results carry `resultType`
+    /// and the server's identity, lists say how long they may be kept.
+    pub stateless: bool,
+    /// A missing resource is `-32002`.
+    pub resource_not_found_is_32002: bool,
+    /// Structured content may be any JSON value, not just an object.
+    pub structured_content_is_any_value: bool,
+}
+
+impl Revision {
+    /// All of them, oldest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+
+    /// The newest that begins with a handshake.
+    pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
+
+    /// The date that names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The revision of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.name() == name)
+    }
+
+    /// Whether it begins with `initialize` and knows sessions.
+    pub fn is_legacy(self) -> bool {
+        self <= Self::NEWEST_LEGACY
+    }
+
+    /// Whether messages may come in batches.
+    pub fn has_batches(self) -> bool {
+        self.dialect().batches
+    }
+
+    pub(crate) fn dialect(self) -> &'static Dialect {
+        match self {
+            Self::V2024_11_05 => &v2024_11_05::DIALECT,
+            Self::V2025_03_26 => &v2025_03_26::DIALECT,
+            Self::V2025_06_18 => &v2025_06_18::DIALECT,
+            Self::V2025_11_25 => &v2025_11_25::DIALECT,
+            Self::V2026_07_28 => &v2026_07_28::DIALECT,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What a legacy client's handshake settled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tidegate_core::LogLevel;
+
+use crate::in_flight::InFlight;
+use crate::revision::Revision;
+
+/// No message at all is wanted; above every level.
+const SILENT: u8 = u8::MAX;
+
+/// A legacy session: the revision that was agreed on, and what it has said since.
+#[derive(Debug)]
+pub struct Session {
+    revision: Revision,
+    log_level: AtomicU8,
+    in_flight: Arc<InFlight>,
+}
+
+impl Session {
+    pub(crate) fn new(revision: Revision, in_flight: Arc<InFlight>) -> Self {
+        Self { revision, log_level: AtomicU8::new(SILENT), in_flight }
+    }
+
+    /// The revision that was agreed on.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Its open requests.
+    pub fn in_flight(&self) -> &Arc<InFlight> {
+        &self.in_flight
+    }
+
+    /// The least severe log message that it wants; none until it sets a level.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        LogLevel::ALL.get(usize::from(self.log_level.load(Ordering::Relaxed))).copied()
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        // The levels are eight.
+        self.log_level.store(level as u8, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,60 @@
+//! Content blocks (`ContentBlock`) and resource contents.
+//!
+//! [MCP 2026-07-28, Tool Result](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result)
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Content, ResourceBody, ResourceContents, ResourceLink};
+
+use super::{annotations, put};
+use crate::revision::Dialect;
+
+/// One block. What the revision does not know becomes text that says what it was.
+pub(crate) fn content_block(content: &Content, dialect: &Dialect) -> Value {
+    match content {
+        Content::Text { text, annotations: hints } => {
+            let mut block = json!({"type": "text", "text": text});
+            if let Some(hints) = hints {
+                block["annotations"] = annotations(hints);
+            }
+            block
+        }
+        Content::Image { data, mime_type } => {
+            json!({"type": "image", "data": STANDARD.encode(data), "mimeType": mime_type})
+        }
+        Content::Audio { data, mime_type } if dialect.annotations => {
+            json!({"type": "audio", "data": STANDARD.encode(data), "mimeType": mime_type})
+        }
+        Content::Audio { data, mime_type } => {
+            json!({"type": "text", "text": format!("[{} bytes of {mime_type}]", data.len())})
+        }
+        Content::Link(link) if dialect.titles => resource_link(link),
+        Content::Link(link) => json!({"type": "text", "text": format!("{}: {}", link.name, link.uri)}),
+        Content::Resource(contents) => json!({"type": "resource", "resource": resource_contents(contents)}),
+    }
+}
+
+fn resource_link(link: &ResourceLink) -> Value {
+    let mut block = Map::new();
+    block.insert("type".to_owned(), "resource_link".into());
+    block.insert("uri".to_owned(), link.uri.clone().into());
+    block.insert("name".to_owned(), link.name.clone().into());
+    put(&mut block, "title", link.title.clone());
+    put(&mut block, "description", link.description.clone());
+    put(&mut block, "mimeType", link.mime_type.clone());
+    put(&mut block, "size", link.size_bytes);
+    Value::Object(block)
+}
+
+/// The contents of a resource, read or embedded.
+pub(crate) fn resource_contents(contents: &ResourceContents) -> Value {
+    let mut object = Map::new();
+    object.insert("uri".to_owned(), contents.uri.clone().into());
+    put(&mut object, "mimeType", contents.mime_type.clone());
+    match &contents.body {
+        ResourceBody::Text(text) => object.insert("text".to_owned(), text.clone().into()),
+        ResourceBody::Blob(bytes) => object.insert("blob".to_owned(), STANDARD.encode(bytes).into()),
+    };
+    Value::Object(object)
+}

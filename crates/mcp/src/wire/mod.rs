@@ -1,0 +1,60 @@
+//! The nouns of MCP as they stand on the wire, one a file. What a revision does not know is left out.
+
+mod about;
+mod capabilities;
+mod content;
+mod notification;
+mod prompt;
+mod resource;
+mod tool;
+
+pub use about::About;
+pub(crate) use about::implementation;
+pub(crate) use capabilities::server_capabilities;
+pub(crate) use content::{content_block, resource_contents};
+pub(crate) use notification::{ListKind, list_changed, notice};
+pub(crate) use prompt::{prompt, prompt_message};
+pub(crate) use resource::{resource, resource_template};
+pub(crate) use tool::tool;
+
+use serde_json::{Map, Value};
+use tidegate_core::{Annotations, Icon, Role};
+
+/// Adds `key` unless there is no value.
+fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        object.insert(key.to_owned(), value.into());
+    }
+}
+
+/// [Annotations](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations)
+fn annotations(annotations: &Annotations) -> Value {
+    let mut object = Map::new();
+    if !annotations.audience.is_empty() {
+        object.insert("audience".to_owned(), annotations.audience.iter().copied().map(role).collect());
+    }
+    put(&mut object, "priority", annotations.priority);
+    put(&mut object, "lastModified", annotations.last_modified.clone());
+    Value::Object(object)
+}
+
+/// [Icons](https://modelcontextprotocol.io/specification/2026-07-28/basic#icons)
+fn icons(icons: &[Icon]) -> Value {
+    icons
+        .iter()
+        .map(|icon| {
+            let mut object = Map::new();
+            object.insert("src".to_owned(), icon.src.clone().into());
+            put(&mut object, "mimeType", icon.mime_type.clone());
+            put(&mut object, "sizes", (!icon.sizes.is_empty()).then(|| icon.sizes.clone()));
+            Value::Object(object)
+        })
+        .collect()
+}
+
+fn role(role: Role) -> Value {
+    match role {
+        Role::User => "user".into(),
+        Role::Assistant => "assistant".into(),
+    }
+}
