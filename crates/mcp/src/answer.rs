@@ -61,6 +61,7 @@ pub struct AnswerStream {
     /// What was read while waiting for the first piece.
     ready: VecDeque<Frame>,
     last_progress: f64,
+    wants_notices: bool,
     has_begun: bool,
     has_ended: bool,
     error_code: Option<i64>,
@@ -72,6 +73,7 @@ impl AnswerStream {
         encoder: Box<dyn ReplyEncoder>,
         guard: Option<InFlightGuard>,
         progress_token: Option<String>,
+        wants_notices: bool,
         dialect: &'static Dialect,
     ) -> Self {
         Self {
@@ -82,15 +84,19 @@ impl AnswerStream {
             dialect,
             ready: VecDeque::new(),
             last_progress: f64::NEG_INFINITY,
+            wants_notices,
             has_begun: false,
             has_ended: false,
             error_code: None,
         }
     }
 
-    /// Waits until there is something to say, so that a call that fails early can be answered as
+    /// Whoever wants news gets a stream at once. For everybody else this waits until there is something to say, so that a call that fails early can be answered as
     /// an error, and one that ends early as one whole message.
     pub(crate) async fn begin(mut self) -> Answer {
+        if self.wants_notices {
+            return Answer::Stream(self);
+        }
         let Some(first) = self.next().await else { return Answer::Silence };
         match first {
             Frame::Piece(bytes) if self.has_ended => Answer::Whole(Message { bytes, error_code: self.error_code }),
@@ -121,6 +127,11 @@ impl AnswerStream {
             }
         }
         None
+    }
+
+    /// Whether notifications may come before the response.
+    pub fn may_notify(&self) -> bool {
+        self.wants_notices && !self.has_begun
     }
 
     /// Whether the response message is complete.

@@ -125,7 +125,7 @@ async fn resources(
     for template in snapshot.templates(&peer.principal, peer.origin) {
         if let Some(lister) = &template.lister {
             let listed = lister.list(&peer.principal).await;
-            let listed = listed.map_err(|error| RpcError::from_error(&error, false, dialect))?;
+            let listed = listed.map_err(|error| RpcError::from_error(&error, None, dialect))?;
             resources.extend(listed.into_iter().map(Arc::new));
         }
     }

@@ -244,15 +244,14 @@ impl Service {
             Ok(reply) => {
                 let dialect = envelope.dialect;
                 let encoder = Box::new(CallToolEncoder::new(envelope));
-                let stream = AnswerStream::new(reply, encoder, guard, request.meta.progress_token, dialect);
-                // Whoever wants news gets a stream at once; everybody else the answer's own beginning.
-                if wants_notices { Ok(Answer::Stream(stream)) } else { Ok(stream.begin().await) }
+                let token = request.meta.progress_token;
+                Ok(AnswerStream::new(reply, encoder, guard, token, wants_notices, dialect).begin().await)
             }
             // The model sees the tool's errors and can mend its call; protocol errors it may not see.
             Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => {
                 Ok(Answer::Whole(Message::result(CallToolEncoder::failure(envelope, &error))))
             }
-            Err(error) => Err(RpcError::from_error(&error, false, envelope.dialect)),
+            Err(error) => Err(RpcError::from_error(&error, None, envelope.dialect)),
         }
     }
 
@@ -320,11 +319,11 @@ impl Service {
         guard: Option<InFlightGuard>,
         progress_token: Option<String>,
     ) -> Result<Answer, RpcError> {
-        let is_resource = matches!(&call.target, Target::Resource(_));
+        let resource = if let Target::Resource(uri) = &call.target { Some(uri.clone()) } else { None };
         let wants_notices = call.wants_progress || call.log_level.is_some();
-        let reply = self.registry.call(call).map_err(|error| RpcError::from_error(&error, is_resource, dialect))?;
-        let stream = AnswerStream::new(reply, encoder, guard, progress_token, dialect);
-        if wants_notices { Ok(Answer::Stream(stream)) } else { Ok(stream.begin().await) }
+        let refuse = |error| RpcError::from_error(&error, resource.as_deref(), dialect);
+        let reply = self.registry.call(call).map_err(refuse)?;
+        Ok(AnswerStream::new(reply, encoder, guard, progress_token, wants_notices, dialect).begin().await)
     }
 
     fn call(

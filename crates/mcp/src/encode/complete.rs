@@ -42,7 +42,7 @@ impl ReplyEncoder for CompleteEncoder {
                 (self.envelope.whole(&format!("\"completion\":{completion}"), &metadata, None), None)
             }
             Outcome::Failed(error) => {
-                let error = RpcError::from_error(&error, true, self.envelope.dialect);
+                let error = RpcError::from_error(&error, None, self.envelope.dialect);
                 (self.envelope.error(&error), Some(error.code))
             }
         }

@@ -50,7 +50,7 @@ impl ReplyEncoder for GetPromptEncoder {
                 (self.envelope.whole(&members, &metadata, None), None)
             }
             Outcome::Failed(error) => {
-                let error = RpcError::from_error(&error, false, self.envelope.dialect);
+                let error = RpcError::from_error(&error, None, self.envelope.dialect);
                 (self.envelope.error(&error), Some(error.code))
             }
         }

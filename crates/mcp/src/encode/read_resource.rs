@@ -92,7 +92,7 @@ impl ReplyEncoder for ReadResourceEncoder {
         match outcome {
             Outcome::Done(metadata) => (self.finish(&metadata), None),
             Outcome::Failed(error) if !self.has_begun => {
-                let error = RpcError::from_error(&error, true, self.envelope.dialect);
+                let error = RpcError::from_error(&error, Some(&self.uri), self.envelope.dialect);
                 (self.envelope.error(&error), Some(error.code))
             }
             Outcome::Failed(error) => {

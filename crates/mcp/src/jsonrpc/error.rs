@@ -75,10 +75,11 @@ impl RpcError {
         }
     }
 
-    /// The one table from our kinds of error to JSON-RPC codes.
-    pub(crate) fn from_error(error: &Error, is_resource: bool, dialect: &Dialect) -> Self {
+    /// The one table from our kinds of error to JSON-RPC codes. `resource` is the URI of the
+    /// resource that was to be read, which its error names again.
+    pub(crate) fn from_error(error: &Error, resource: Option<&str>, dialect: &Dialect) -> Self {
         let code = match error.kind() {
-            ErrorKind::NotFound if is_resource && dialect.resource_not_found_is_32002 => {
+            ErrorKind::NotFound if resource.is_some() && dialect.resource_not_found_is_32002 => {
                 Self::LEGACY_RESOURCE_NOT_FOUND
             }
             ErrorKind::InvalidArguments | ErrorKind::NotFound => Self::INVALID_PARAMS,
@@ -91,7 +92,11 @@ impl RpcError {
             | ErrorKind::TooLarge
             | ErrorKind::Unavailable => Self::REFUSED,
         };
-        Self { code, message: error.to_string(), data: Some(json!({"kind": error.kind().name()})) }
+        let mut data = json!({"kind": error.kind().name()});
+        if let Some(uri) = resource {
+            data["uri"] = uri.into();
+        }
+        Self { code, message: error.to_string(), data: Some(data) }
     }
 
     /// The whole message that answers the request of `id`; `id` is null only when it could not be read.

@@ -1,0 +1,18 @@
+//! DELETE: a legacy client ends its session.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::Door;
+use super::post::{no_such_session, session_id};
+
+pub(super) async fn delete(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+    match session_id(&headers) {
+        Ok(id) if door.sessions.end(id) => StatusCode::NO_CONTENT.into_response(),
+        Ok(_) => no_such_session(None),
+        Err(refusal) => *refusal,
+    }
+}

@@ -1,0 +1,128 @@
+//! GET: a legacy client listens for notifications, or resumes a stream that broke off.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream;
+use tidegate_mcp::{RpcError, Service};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Door;
+use super::post::{no_such_session, session_id};
+use super::replay::Reader;
+use super::response::{event_stream, refusal};
+use super::session::HttpSession;
+use super::sse;
+
+/// A quiet stream gets a comment this often.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+pub(super) async fn get(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+    let accepts_events = headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*"));
+    if !accepts_events {
+        let error = RpcError::invalid_request("GET opens an event stream: Accept must name text/event-stream");
+        return refusal(StatusCode::NOT_ACCEPTABLE, None, &error);
+    }
+    let session = match session_id(&headers) {
+        Ok(id) => door.sessions.get(id),
+        Err(refusal) => return *refusal,
+    };
+    let Some(session) = session else { return no_such_session(None) };
+    match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
+        Some(id) if !id.starts_with("0-") => resume(&session, id),
+        last => listen(&door, &session, last),
+    }
+}
+
+/// Goes on with the stream of `id` after the event of `id`.
+fn resume(session: &HttpSession, id: &str) -> Response {
+    let reader = parse_event_id(id).and_then(|(stream, event)| session.stream(stream)?.read_after(Some(event)).ok());
+    match reader {
+        Some(reader) => event_stream(replayed(reader)),
+        None => {
+            let error =
+                RpcError::invalid_request(format!("the event {id:?} is no longer kept; send the request again"));
+            refusal(StatusCode::BAD_REQUEST, None, &error)
+        }
+    }
+}
+
+/// The bytes of a stream that is kept for resumption, with comments while it is quiet.
+pub(super) fn replayed(reader: Reader) -> Body {
+    Body::from_stream(stream::unfold(reader, |mut reader| async move {
+        let bytes = match tokio::time::timeout(KEEP_ALIVE_EVERY, reader.next()).await {
+            Ok(bytes) => bytes?,
+            Err(_) => sse::KEEP_ALIVE,
+        };
+        Some((Ok::<_, Infallible>(bytes), reader))
+    }))
+}
+
+/// `stream-event`, as it stands in the `id:` of an event.
+pub(super) fn event_id(stream: u64, event: u64) -> String {
+    format!("{stream}-{event}")
+}
+
+fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, event) = id.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
+}
+
+/// Opens the session's stream of notifications, numbered 0. Its events are numbered by the
+/// registry's version, so that a client that comes back hears of what it missed.
+fn listen(door: &Door, session: &Arc<HttpSession>, last: Option<&str>) -> Response {
+    let mut versions = door.service.registry().versions();
+    let known = last.and_then(parse_event_id).map(|(_, version)| version);
+    if known.is_none_or(|known| known == *versions.borrow()) {
+        versions.mark_unchanged();
+    } else {
+        versions.mark_changed();
+    }
+    let replaced = CancellationToken::new();
+    std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
+    let listener =
+        Listener { service: door.service.clone(), session: session.clone(), replaced, versions, begun: false };
+    event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
+        let bytes = listener.next().await?;
+        Some((Ok::<_, Infallible>(bytes), listener))
+    })))
+}
+
+/// One connection that listens for notifications.
+struct Listener {
+    service: Arc<Service>,
+    session: Arc<HttpSession>,
+    replaced: CancellationToken,
+    versions: watch::Receiver<u64>,
+    begun: bool,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.begun, true) {
+            // Headers alone do not leave every proxy; a comment does.
+            return Some(sse::KEEP_ALIVE);
+        }
+        tokio::select! {
+            biased;
+            () = self.session.ended.cancelled() => None,
+            () = self.replaced.cancelled() => None,
+            changed = self.versions.changed() => {
+                changed.ok()?;
+                let id = event_id(0, *self.versions.borrow_and_update());
+                Some(self.service.list_changed().iter().flat_map(|message| sse::event(message, Some(&id))).collect())
+            }
+            () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some(sse::KEEP_ALIVE),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Origin and Host allowlists: a web page that rebinds its name to this machine reaches nothing.
+//!
+//! [MCP 2026-07-28, Security & Endpoint](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security--endpoint)
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use tidegate_core::TransportKind;
+use tidegate_core::event::Event;
+use tidegate_mcp::RpcError;
+
+use super::response::refusal;
+use super::{Door, HttpOptions};
+
+/// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest.
+pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let refused = match check(request.headers(), request.uri().host(), &door.options) {
+        Ok(()) => return next.run(request).await,
+        Err(reason) => reason,
+    };
+    let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &refused };
+    door.service.registry().events().tell(event);
+    refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
+}
+
+fn check(headers: &HeaderMap, uri_host: Option<&str>, options: &HttpOptions) -> Result<(), String> {
+    let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or("?")).or(uri_host);
+    if let Some(host) = host.filter(|host| !is_allowed_host(host_name(host), options)) {
+        return Err(format!("the host {host:?} is not allowed; the server's option --allow-host adds it"));
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or("?");
+    let is_listed = options.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
+    let is_local = origin
+        .split_once("://")
+        .is_some_and(|(scheme, host)| matches!(scheme, "http" | "https") && is_loopback_name(host_name(host)));
+    if is_listed || is_local {
+        return Ok(());
+    }
+    Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"))
+}
+
+/// `[::1]:80` is `[::1]`, `example.com:80` is `example.com`.
+fn host_name(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn is_allowed_host(name: &str, options: &HttpOptions) -> bool {
+    is_loopback_name(name) || options.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
+}
+
+fn is_loopback_name(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(host: &str, origin: Option<&str>) -> bool {
+        let options = HttpOptions {
+            allowed_hosts: vec!["data.example.com".to_owned()],
+            allowed_origins: vec!["https://app.example.com".to_owned()],
+            ..HttpOptions::default()
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        check(&headers, None, &options).is_ok()
+    }
+
+    #[test]
+    fn only_local_and_listed_names_pass() {
+        assert!(allows("localhost:7070", None));
+        assert!(allows("127.0.0.1", Some("http://localhost:3000")));
+        assert!(allows("[::1]:7070", Some("http://[::1]:7070")));
+        assert!(allows("DATA.example.com", Some("https://app.example.com")));
+        assert!(!allows("evil.example.com", None));
+        assert!(!allows("localhost.evil.com", None));
+        assert!(!allows("127.0.0.1:7070", Some("http://evil.example.com")));
+        assert!(!allows("127.0.0.1:7070", Some("https://app.example.com.evil.com")));
+        assert!(!allows("127.0.0.1:7070", Some("file://localhost")));
+        assert!(!allows("127.0.0.1:7070", Some("null")));
+    }
+}

@@ -1,0 +1,129 @@
+//! MCP over Streamable HTTP, in every revision that has it, with health and metrics beside it.
+//!
+//! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
+
+mod delete;
+mod get;
+mod guard;
+mod health;
+mod mirror;
+mod post;
+mod replay;
+mod response;
+mod server;
+mod session;
+mod sse;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get as on_get, post as on_post};
+use tidegate_core::{Budget, Origin, Principal, TransportKind};
+use tidegate_mcp::{InFlight, Peer, Service, Session};
+use tokio_util::task::TaskTracker;
+
+pub use server::{RunningServer, serve};
+
+use crate::metrics::Metrics;
+
+/// Stock clients refuse longer SSE events than 1 MiB. Rows are counted before they are escaped,
+/// which at most doubles them but for control characters.
+const EVENT_BYTES_MAX: usize = 450 * 1024;
+
+/// Bounds and allowlists of the HTTP door.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Longer request bodies are refused, in bytes.
+    pub body_bytes_max: usize,
+    /// How long a client may take to send its headers, and then its body.
+    pub read_within: Duration,
+    /// More connections wait to be accepted.
+    pub connections_max: usize,
+    /// More legacy sessions are refused.
+    pub sessions_max: usize,
+    /// A legacy session without a request for this long ends.
+    pub session_idle_max: Duration,
+    /// Host names that requests may name beside the loopback names; port and case do not count.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that web pages may come from beside those of loopback hosts (`https://example.com`).
+    pub allowed_origins: Vec<String>,
+    /// How long running calls may take to end at shutdown.
+    pub drain_within: Duration,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 4 * 1024 * 1024,
+            read_within: Duration::from_secs(15),
+            connections_max: 4_096,
+            sessions_max: 1_024,
+            session_idle_max: Duration::from_secs(30 * 60),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            drain_within: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What every handler of the door shares.
+pub(crate) struct Door {
+    service: Arc<Service>,
+    metrics: Arc<Metrics>,
+    options: HttpOptions,
+    sessions: session::Sessions,
+    /// The calls of legacy event streams, which outlive their connections.
+    tasks: TaskTracker,
+    is_draining: AtomicBool,
+}
+
+/// The address of the client, set for each connection.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerAddress(pub IpAddr);
+
+impl Door {
+    pub(crate) fn new(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
+        let events = service.registry().events().clone();
+        let sessions = session::Sessions::new(options.sessions_max, options.session_idle_max, events);
+        Arc::new(Self {
+            service,
+            metrics,
+            options,
+            sessions,
+            tasks: TaskTracker::new(),
+            is_draining: AtomicBool::new(false),
+        })
+    }
+
+    /// Who asks. `streams_events` says that the answer must fit one SSE event.
+    fn peer(&self, address: Option<PeerAddress>, session: Option<Arc<Session>>, streams_events: bool) -> Peer {
+        let is_bounded = self.service.registry().limits().inline.bytes.is_some();
+        let in_flight: Option<Arc<InFlight>> = session.as_ref().map(|session| session.in_flight().clone());
+        Peer {
+            principal: Principal::anonymous(),
+            origin: Origin { transport: TransportKind::StreamableHttp, peer: address.map(|PeerAddress(ip)| ip) },
+            carries: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
+            session,
+            in_flight,
+        }
+    }
+}
+
+/// The routes of the door, to be mounted in a server of a host's own. Requests without a
+/// [`PeerAddress`] extension count as local.
+pub fn router(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Router {
+    routes(Door::new(service, metrics, options))
+}
+
+fn routes(door: Arc<Door>) -> Router {
+    Router::new()
+        .route("/mcp", on_post(post::post).get(get::get).delete(delete::delete))
+        .route("/health", on_get(health::health))
+        .route("/ready", on_get(health::ready))
+        .route("/metrics", on_get(health::metrics))
+        .layer(axum::middleware::from_fn_with_state(door.clone(), guard::guard))
+        .with_state(door)
+}

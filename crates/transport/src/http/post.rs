@@ -1,0 +1,246 @@
+//! POST: one message of a client, modern or legacy, and its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tidegate_core::TransportKind;
+use tidegate_core::event::Event;
+use tidegate_mcp::{Answer, AnswerStream, InFlight, Incoming, Notification, Rejection, Revision, RpcError, decode};
+
+use super::get::{event_id, replayed};
+use super::replay::Replay;
+use super::response::{accepted, event_stream, json, message, refusal, streamed_json};
+use super::session::HttpSession;
+use super::sse::EventWriter;
+use super::{Door, PeerAddress, mirror, sse};
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
+const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
+
+/// What the rest of the request needs to know of its head.
+struct Head {
+    headers: HeaderMap,
+    address: Option<PeerAddress>,
+    accepts_events: bool,
+}
+
+pub(super) async fn post(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let address = parts.extensions.get::<PeerAddress>().copied();
+    let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, address };
+    match read_message(&head, body, &door).await {
+        Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
+        Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
+        Ok(Ok(Incoming::Response)) => accepted(),
+        Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
+        Ok(Err(rejection)) => {
+            door.tell_of_refusal(&rejection.error.message);
+            refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
+        }
+        Err(refusal) => *refusal,
+    }
+}
+
+type BoxedResponse = Box<Response>;
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    accept.contains("text/event-stream")
+}
+
+async fn read_message(head: &Head, body: Body, door: &Door) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
+    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if !content_type.is_some_and(|value| value.trim_start().starts_with("application/json")) {
+        let error = RpcError::invalid_request("Invalid request: Content-Type must be application/json");
+        return Err(Box::new(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error)));
+    }
+    let bytes = read_body(body, door.options.body_bytes_max, door.options.read_within).await?;
+    Ok(decode(&bytes))
+}
+
+async fn read_body(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BoxedResponse> {
+    let refuse = |status, message: String| Box::new(refusal(status, None, &RpcError::invalid_request(message)));
+    match tokio::time::timeout(within, Limited::new(body, bytes_max).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("Invalid request: the body is larger than {bytes_max} bytes");
+            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, message))
+        }
+        Ok(Err(_)) => Err(refuse(StatusCode::BAD_REQUEST, "Invalid request: the body broke off".to_owned())),
+        Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "Invalid request: the body came too slowly".to_owned())),
+    }
+}
+
+async fn answer_request(door: &Arc<Door>, head: &Head, mut request: tidegate_mcp::Request) -> Response {
+    request.meta.trace |= head.headers.get(TRACE).is_some_and(|value| value == "1");
+    let version = head.headers.get(mirror::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
+    let is_modern = request.meta.protocol_version.is_some()
+        || version.and_then(Revision::parse).is_some_and(|revision| !revision.is_legacy());
+    if is_modern {
+        return answer_modern(door, head, request).await;
+    }
+    if let Some(version) = version.filter(|version| Revision::parse(version).is_none()) {
+        return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &RpcError::unsupported_version(version));
+    }
+    if request.method == "initialize" {
+        return open_session(door, &request);
+    }
+    match find_session(door, head, &request) {
+        Ok(session) => answer_legacy(door, head, request, session).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Request) -> Response {
+    let wants_events = head.accepts_events && wants_notices(&request);
+    let peer = door.peer(head.address, None, wants_events);
+    let caller = (&*peer.principal, peer.origin);
+    let checked = mirror::check(&head.headers, &request, door.service.registry(), caller)
+        .and_then(|()| door.service.revision_of(&request, None));
+    if let Err(error) = checked {
+        door.tell_of_refusal(&error.message);
+        return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
+    }
+    match door.service.answer(request, &peer).await {
+        Answer::Silence => accepted(),
+        Answer::Whole(whole) => message(whole, true),
+        Answer::Stream(answer) if wants_events => event_stream(sse::body(answer)),
+        Answer::Stream(answer) => streamed_json(answer),
+    }
+}
+
+fn wants_notices(request: &tidegate_mcp::Request) -> bool {
+    request.meta.progress_token.is_some() || request.meta.log_level.is_some()
+}
+
+fn open_session(door: &Door, request: &tidegate_mcp::Request) -> Response {
+    let (session, whole) = match door.service.initialize(request, Arc::new(InFlight::default())) {
+        Ok(opened) => opened,
+        Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
+    };
+    let Some(id) = door.sessions.open(session) else {
+        let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many sessions are open; try again later");
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
+    };
+    let mut response = message(whole, false);
+    // An id is hexadecimal digits.
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(SESSION_ID, value);
+    }
+    response
+}
+
+/// The name of the session that a request belongs to; 400 when it names none.
+pub(super) fn session_id(headers: &HeaderMap) -> Result<&str, BoxedResponse> {
+    headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
+        let error = RpcError::invalid_request(
+            "the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; \
+             one of 2026-07-28 says its version in params._meta",
+        );
+        Box::new(refusal(StatusCode::BAD_REQUEST, None, &error))
+    })
+}
+
+/// 404, upon which a client begins a new session.
+pub(super) fn no_such_session(request: Option<&tidegate_mcp::Request>) -> Response {
+    let error = RpcError::invalid_request("the session does not exist or has ended; begin again with initialize");
+    refusal(StatusCode::NOT_FOUND, request.map(|request| &request.id), &error)
+}
+
+fn find_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Result<Arc<HttpSession>, BoxedResponse> {
+    let id = session_id(&head.headers)?;
+    door.sessions.get(id).ok_or_else(|| Box::new(no_such_session(Some(request))))
+}
+
+async fn answer_legacy(
+    door: &Arc<Door>,
+    head: &Head,
+    request: tidegate_mcp::Request,
+    session: Arc<HttpSession>,
+) -> Response {
+    let peer = door.peer(head.address, Some(session.session.clone()), head.accepts_events);
+    match door.service.answer(request, &peer).await {
+        Answer::Silence => accepted(),
+        Answer::Whole(whole) => message(whole, false),
+        Answer::Stream(answer) if head.accepts_events && answer.may_notify() => resumable(door, &session, answer),
+        Answer::Stream(answer) => streamed_json(answer),
+    }
+}
+
+/// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
+/// task of its own, and the response reads from there.
+fn resumable(door: &Arc<Door>, session: &Arc<HttpSession>, answer: AnswerStream) -> Response {
+    let Some((number, replay)) = session.open_stream() else {
+        let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
+        return refusal(StatusCode::TOO_MANY_REQUESTS, None, &error);
+    };
+    let Ok(reader) = replay.read_after(None) else { return accepted() };
+    let ended = session.ended.clone();
+    let is_primed = session.session.revision() >= Revision::V2025_11_25;
+    door.tasks.spawn(async move {
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => {}
+            _ = write_events(answer, number, &replay, is_primed) => {}
+        }
+        replay.end();
+    });
+    event_stream(replayed(reader))
+}
+
+async fn write_events(
+    mut answer: AnswerStream,
+    number: u64,
+    replay: &Replay,
+    is_primed: bool,
+) -> Result<(), super::replay::Lost> {
+    let mut writer = EventWriter::new();
+    let mut event = 0;
+    if is_primed {
+        replay.push(event, sse::priming_event(&event_id(number, event))).await?;
+    }
+    while let Some(frame) = answer.next().await {
+        if !writer.is_open() {
+            event += 1;
+        }
+        let bytes = writer.frame(frame, Some(&event_id(number, event)));
+        replay.push(event, bytes).await?;
+    }
+    match writer.end() {
+        Some(bytes) => replay.push(event, bytes).await,
+        None => Ok(()),
+    }
+}
+
+fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> Response {
+    if let Ok(id) = session_id(&head.headers) {
+        let Some(session) = door.sessions.get(id) else { return no_such_session(None) };
+        let peer = door.peer(head.address, Some(session.session.clone()), false);
+        door.service.notified(notification, &peer);
+    }
+    accepted()
+}
+
+async fn answer_batch(door: &Door, head: &Head, messages: Vec<Result<Incoming, Rejection>>) -> Response {
+    let session = session_id(&head.headers).ok().and_then(|id| door.sessions.get(id));
+    let peer = door.peer(head.address, session.map(|session| session.session.clone()), false);
+    match door.service.answer_batch(messages, &peer).await {
+        Ok(Some(answers)) => json(StatusCode::OK, answers),
+        Ok(None) => accepted(),
+        Err(error) => refusal(StatusCode::BAD_REQUEST, None, &error),
+    }
+}
+
+impl Door {
+    fn tell_of_refusal(&self, reason: &str) {
+        let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason };
+        self.service.registry().events().tell(event);
+    }
+}

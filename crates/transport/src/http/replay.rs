@@ -1,0 +1,207 @@
+//! One legacy event stream that survives its connection: the call writes into a buffer of bounded
+//! bytes, a connection reads from it, and a later one can go on where the first broke off.
+//!
+//! [MCP 2025-11-25, Resumability and Redelivery](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery)
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Bytes that one stream keeps for redelivery. What was delivered longest ago goes first.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a stream has said, as far as it is kept.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    items: VecDeque<Item>,
+    kept_bytes: usize,
+    /// The position of the first kept item.
+    first: u64,
+    /// The position that the reader reads next.
+    next_read: u64,
+    /// Counts readers; only the newest reads on.
+    reader: u64,
+    has_reader: bool,
+    has_ended: bool,
+}
+
+#[derive(Debug)]
+struct Item {
+    /// The event that it belongs to.
+    event: u64,
+    bytes: Bytes,
+}
+
+/// The buffer is full and nobody reads it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lost;
+
+impl Replay {
+    /// Adds bytes of an event. Waits while the buffer is full of what the reader has yet to read.
+    pub(super) async fn push(&self, event: u64, bytes: Bytes) -> Result<(), Lost> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            {
+                let mut state = self.state.lock();
+                state.forget_delivered(bytes.len());
+                if state.kept_bytes + bytes.len() <= KEPT_BYTES_MAX || state.items.is_empty() {
+                    state.kept_bytes += bytes.len();
+                    state.items.push_back(Item { event, bytes });
+                    break;
+                }
+                if !state.has_reader {
+                    return Err(Lost);
+                }
+            }
+            changed.await;
+        }
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn end(&self) {
+        self.state.lock().has_ended = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Whether nothing more comes.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state.lock().has_ended
+    }
+
+    /// Reads on after `event`, or from the beginning. An earlier reader ends.
+    pub(super) fn read_after(self: &Arc<Self>, event: Option<u64>) -> Result<Reader, Lost> {
+        let mut state = self.state.lock();
+        let position = match event {
+            None => 0,
+            Some(event) => match state.items.iter().position(|item| item.event > event) {
+                Some(index) => state.first + index as u64,
+                None => state.first + state.items.len() as u64,
+            },
+        };
+        // What comes after the event must still be there from its first byte on.
+        let is_kept = position > state.first || state.first == 0;
+        if !is_kept {
+            return Err(Lost);
+        }
+        state.next_read = position;
+        state.reader += 1;
+        state.has_reader = true;
+        let generation = state.reader;
+        drop(state);
+        self.changed.notify_waiters();
+        Ok(Reader { replay: self.clone(), generation })
+    }
+}
+
+impl State {
+    fn forget_delivered(&mut self, wanted_bytes: usize) {
+        while self.kept_bytes + wanted_bytes > KEPT_BYTES_MAX && self.first < self.next_read {
+            let Some(item) = self.items.pop_front() else { return };
+            self.kept_bytes -= item.bytes.len();
+            self.first += 1;
+        }
+    }
+}
+
+/// A connection that reads a stream.
+#[derive(Debug)]
+pub(super) struct Reader {
+    replay: Arc<Replay>,
+    generation: u64,
+}
+
+impl Reader {
+    /// The next bytes; `None` at the end of the stream, or when another reader took over.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let mut changed = std::pin::pin!(self.replay.changed.notified());
+            changed.as_mut().enable();
+            {
+                let mut state = self.replay.state.lock();
+                if state.reader != self.generation {
+                    return None;
+                }
+                let index = usize::try_from(state.next_read - state.first).ok()?;
+                if let Some(bytes) = state.items.get(index).map(|item| item.bytes.clone()) {
+                    state.next_read += 1;
+                    drop(state);
+                    self.replay.changed.notify_waiters();
+                    return Some(bytes);
+                }
+                if state.has_ended {
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.replay.state.lock();
+        if state.reader == self.generation {
+            state.has_reader = false;
+        }
+        drop(state);
+        self.replay.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read_all(reader: &mut Reader) -> String {
+        let mut all = String::new();
+        while let Some(bytes) = reader.next().await {
+            all.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn a_second_reader_goes_on_after_the_event_it_names() {
+        let replay = Arc::new(Replay::default());
+        for (event, text) in [(1, "a"), (2, "b"), (2, "c"), (3, "d")] {
+            replay.push(event, Bytes::from_static(text.as_bytes())).await.unwrap();
+        }
+        replay.end();
+        assert_eq!(read_all(&mut replay.read_after(None).unwrap()).await, "abcd");
+        assert_eq!(read_all(&mut replay.read_after(Some(1)).unwrap()).await, "bcd");
+        assert_eq!(read_all(&mut replay.read_after(Some(3)).unwrap()).await, "");
+    }
+
+    #[tokio::test]
+    async fn what_was_delivered_longest_ago_is_forgotten_and_says_so() {
+        let replay = Arc::new(Replay::default());
+        let mut reader = replay.read_after(None).unwrap();
+        let half = Bytes::from(vec![b'x'; KEPT_BYTES_MAX / 2]);
+        for event in 1..=4 {
+            replay.push(event, half.clone()).await.unwrap();
+            reader.next().await.unwrap();
+        }
+        assert_eq!(replay.read_after(Some(1)).unwrap_err(), Lost);
+        assert!(replay.read_after(Some(3)).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_full_buffer_without_a_reader_is_lost() {
+        let replay = Arc::new(Replay::default());
+        let whole = Bytes::from(vec![b'x'; KEPT_BYTES_MAX]);
+        replay.push(1, whole.clone()).await.unwrap();
+        assert_eq!(replay.push(2, whole.clone()).await, Err(Lost));
+    }
+}

@@ -1,0 +1,67 @@
+//! Answers as HTTP responses.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream;
+use tidegate_mcp::{AnswerStream, Frame, Message, RequestId, RpcError};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// A response with `status` and a whole JSON body.
+pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// A refusal with `status` and a JSON-RPC error.
+pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcError) -> Response {
+    json(status, error.to_bytes(id))
+}
+
+/// A whole message. Modern clients learn from the status that a method does not exist.
+pub(super) fn message(message: Message, is_modern: bool) -> Response {
+    let status = match message.error_code {
+        Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    };
+    json(status, message.bytes)
+}
+
+/// 202 without a body.
+pub(super) fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// A streamed answer as one chunked JSON object. Notifications have no place in it.
+pub(super) fn streamed_json(answer: AnswerStream) -> Response {
+    let pieces = stream::unfold(answer, |mut answer| async move {
+        loop {
+            match answer.next().await? {
+                Frame::Piece(piece) => return Some((Ok::<_, Infallible>(piece), answer)),
+                Frame::Notification(_) => {}
+            }
+        }
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// An SSE stream whose bytes come from `body`.
+pub(super) fn event_stream(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,146 @@
+//! Listening, accepting, and shutting down in order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tidegate_core::TransportKind;
+use tidegate_core::event::Event;
+use tidegate_mcp::Service;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+use super::{Door, HttpOptions, PeerAddress, routes};
+use crate::metrics::Metrics;
+
+/// How often idle sessions are looked for and metrics are kept up.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
+/// How long to wait after the system refused a connection (too many open files).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A server that runs on tasks of its own.
+#[derive(Debug)]
+pub struct RunningServer {
+    address: SocketAddr,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl RunningServer {
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Resolves when it has shut down.
+    pub async fn ended(self) {
+        // The task neither panics nor is it aborted.
+        let _ = self.running.await;
+    }
+}
+
+/// Serves on `listener` until `shutdown` fires, then lets running calls end within the bound.
+///
+/// # Errors
+/// When the listener has no address.
+pub fn serve(
+    listener: TcpListener,
+    service: Arc<Service>,
+    metrics: Arc<Metrics>,
+    options: HttpOptions,
+    shutdown: CancellationToken,
+) -> std::io::Result<RunningServer> {
+    let address = listener.local_addr()?;
+    let door = Door::new(service, metrics, options);
+    let running = tokio::spawn(run(listener, door, shutdown));
+    Ok(RunningServer { address, running })
+}
+
+async fn run(listener: TcpListener, door: Arc<Door>, shutdown: CancellationToken) {
+    let app = routes(door.clone());
+    let places = Arc::new(Semaphore::new(door.options.connections_max));
+    let connections = TaskTracker::new();
+    let mut housekeeping = tokio::time::interval(HOUSEKEEPING_EVERY);
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            _ = housekeeping.tick() => {
+                door.sessions.end_idle();
+                door.metrics.keep_up();
+            }
+            accepted = accept(&listener, &places) => {
+                let Some((stream, peer, place)) = accepted else {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                };
+                let connection = serve_connection(stream, peer, app.clone(), door.clone(), shutdown.clone());
+                connections.spawn(async move {
+                    connection.await;
+                    drop(place);
+                });
+            }
+        }
+    }
+    drop(listener);
+    drain(&door, &connections).await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    let (stream, peer) = listener.accept().await.ok()?;
+    Some((stream, peer, place))
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    app: Router,
+    door: Arc<Door>,
+    shutdown: CancellationToken,
+) {
+    let transport = TransportKind::StreamableHttp;
+    let events = door.service.registry().events();
+    events.tell(Event::ConnectionOpened { transport });
+    // Without it small events wait for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    let service = app.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(PeerAddress(peer.ip()));
+        request
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(door.options.read_within);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        // A broken connection is the client's affair.
+        _ = connection.as_mut() => {}
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(door.options.drain_within * 2, connection).await;
+        }
+    }
+    events.tell(Event::ConnectionClosed { transport });
+}
+
+async fn drain(door: &Door, connections: &TaskTracker) {
+    door.is_draining.store(true, Ordering::Relaxed);
+    door.service.registry().drain(door.options.drain_within).await;
+    door.sessions.end_all();
+    door.tasks.close();
+    door.tasks.wait().await;
+    connections.close();
+    // Connections end by themselves once their answers have; a client that does not read is left behind.
+    let _ = tokio::time::timeout(door.options.drain_within, connections.wait()).await;
+}

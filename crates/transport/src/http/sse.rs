@@ -1,0 +1,90 @@
+//! Server-sent events: each message is one event of one `data:` line, which may be written in pieces.
+//!
+//! JSON text on one line needs no further framing: its line feeds are escaped.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream;
+use tidegate_mcp::{AnswerStream, Frame};
+
+const DATA: &[u8] = b"data: ";
+const END: &[u8] = b"\n\n";
+
+/// A comment, which keeps a quiet connection open.
+pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+
+/// Turns the frames of one answer into the bytes of its events.
+pub(super) struct EventWriter {
+    is_open: bool,
+}
+
+impl EventWriter {
+    pub(super) fn new() -> Self {
+        Self { is_open: false }
+    }
+
+    /// Whether an event has begun that has not ended.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The bytes of `frame`. `id` goes before the `data:` of an event that begins here.
+    pub(super) fn frame(&mut self, frame: Frame, id: Option<&str>) -> Bytes {
+        match frame {
+            Frame::Notification(message) => event(&message, id),
+            Frame::Piece(piece) if self.is_open => piece,
+            Frame::Piece(piece) => {
+                self.is_open = true;
+                let mut bytes = opening(id, piece.len());
+                bytes.put_slice(&piece);
+                bytes.freeze()
+            }
+        }
+    }
+
+    /// The end of the event that is open, if one is.
+    pub(super) fn end(&mut self) -> Option<Bytes> {
+        std::mem::take(&mut self.is_open).then(|| Bytes::from_static(END))
+    }
+}
+
+/// A whole event.
+pub(super) fn event(message: &[u8], id: Option<&str>) -> Bytes {
+    let mut bytes = opening(id, message.len());
+    bytes.put_slice(message);
+    bytes.put_slice(END);
+    bytes.freeze()
+}
+
+/// An event without data: it gives a client an id to resume from, and how long to wait first.
+pub(super) fn priming_event(id: &str) -> Bytes {
+    format!("id: {id}\nretry: 1000\ndata: \n\n").into()
+}
+
+fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {
+    let mut bytes = BytesMut::with_capacity(message_bytes + 48);
+    if let Some(id) = id {
+        bytes.put_slice(b"id: ");
+        bytes.put_slice(id.as_bytes());
+        bytes.put_u8(b'\n');
+    }
+    bytes.put_slice(DATA);
+    bytes
+}
+
+/// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call.
+pub(super) fn body(answer: AnswerStream) -> Body {
+    let state = Some((answer, EventWriter::new()));
+    Body::from_stream(stream::unfold(state, |state| async move {
+        let (mut answer, mut writer) = state?;
+        match answer.next().await {
+            Some(frame) => {
+                let bytes = writer.frame(frame, None);
+                Some((Ok::<_, Infallible>(bytes), Some((answer, writer))))
+            }
+            None => writer.end().map(|bytes| (Ok(bytes), None)),
+        }
+    }))
+}

@@ -1,0 +1,95 @@
+//! `/metrics`: counts and times of calls, kept from the one list of events.
+
+use metrics::{counter, gauge, histogram, with_local_recorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use tidegate_core::event::{Event, Subscriber};
+use tidegate_core::{Registry, Target};
+
+/// Upper bounds of the buckets of durations, in seconds.
+const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+/// Counts what happens and renders it for Prometheus.
+pub struct Metrics {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All counts at zero.
+    pub fn new() -> Self {
+        let builder = PrometheusBuilder::new();
+        // Fails only for an empty list of buckets.
+        let builder = builder
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .unwrap_or_else(|_| PrometheusBuilder::new());
+        let recorder = builder.build_recorder();
+        let handle = recorder.handle();
+        Self { recorder, handle }
+    }
+
+    /// Everything in Prometheus' text format.
+    pub fn render(&self, registry: &Registry) -> String {
+        with_local_recorder(&self.recorder, || {
+            gauge!("tidegate_jobs_open").set(registry.jobs().open_count() as f64);
+            gauge!("tidegate_registry_version").set(registry.snapshot().version() as f64);
+            gauge!("tidegate_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
+        });
+        self.handle.run_upkeep();
+        self.handle.render()
+    }
+
+    /// Moves samples into their buckets, so that they do not pile up while nobody asks.
+    pub(crate) fn keep_up(&self) {
+        self.handle.run_upkeep();
+    }
+
+    /// Labels come from the registry and from closed lists only: a caller's text in a label could
+    /// grow the set of series without a bound.
+    fn count(event: Event<'_>) {
+        match event {
+            Event::CallEnded { job, outcome } => {
+                let kind = job.target().kind();
+                let name = match job.target() {
+                    Target::Tool(name) | Target::Prompt(name) => name.clone(),
+                    Target::Resource(_) | Target::Completion(_) => String::new(),
+                };
+                counter!("tidegate_calls_total", "kind" => kind, "name" => name.clone(), "outcome" => outcome)
+                    .increment(1);
+                histogram!("tidegate_call_seconds", "kind" => kind, "name" => name).record(job.elapsed());
+                counter!("tidegate_rows_total").increment(job.rows());
+                counter!("tidegate_bytes_total").increment(job.bytes());
+            }
+            Event::CallRefused { kind, outcome, .. } => {
+                counter!("tidegate_calls_refused_total", "kind" => kind, "outcome" => outcome).increment(1);
+            }
+            Event::QueryEnded { database, elapsed, .. } => {
+                histogram!("tidegate_query_seconds", "database" => database.to_owned()).record(elapsed);
+            }
+            Event::Fault { .. } => counter!("tidegate_faults_total").increment(1),
+            Event::ConnectionOpened { transport } => {
+                gauge!("tidegate_connections", "transport" => transport.name()).increment(1);
+            }
+            Event::ConnectionClosed { transport } => {
+                gauge!("tidegate_connections", "transport" => transport.name()).decrement(1);
+            }
+            Event::SessionOpened => gauge!("tidegate_sessions").increment(1),
+            Event::SessionClosed => gauge!("tidegate_sessions").decrement(1),
+            Event::MessageRefused { transport, .. } => {
+                counter!("tidegate_messages_refused_total", "transport" => transport.name()).increment(1);
+            }
+            Event::CallStarted { .. } | Event::RegistryChanged { .. } => {}
+        }
+    }
+}
+
+impl Subscriber for Metrics {
+    fn hear(&self, event: Event<'_>) {
+        with_local_recorder(&self.recorder, || Self::count(event));
+    }
+}
