@@ -3,11 +3,15 @@
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
 
 
 class Report:
-    def __init__(self, part: str):
-        self._part = part
+    def __init__(self) -> None:
+        # What is under test right now, such as a transport; it stands before each check's name.
+        self.subject = ""
         self._passed = 0
         self._failed = 0
 
@@ -18,10 +22,10 @@ class Report:
             yield
         except Exception as error:
             self._failed += 1
-            print(f"FAIL {self._part}: {name}: {describe(error)}", flush=True)
+            print(f"FAIL {self.subject}: {name}: {describe(error)}", flush=True)
         else:
             self._passed += 1
-            print(f"ok   {self._part}: {name}", flush=True)
+            print(f"ok   {self.subject}: {name}", flush=True)
 
     def close(self) -> int:
         """Prints the closing line and returns the program's exit code."""
@@ -30,7 +34,11 @@ class Report:
 
 
 def describe(error: BaseException) -> str:
-    """An assertion speaks for itself; anything else is unexpected and shows where it came from."""
+    """An assertion speaks for itself; anything else shows where in the tests it came from."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(describe(part) for part in error.exceptions)
     if isinstance(error, AssertionError) and error.args:
         return str(error)
-    return "".join(traceback.format_exception(error)).rstrip()
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(HERE))]
+    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{place}"

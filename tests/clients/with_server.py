@@ -2,13 +2,14 @@
 
     with_server.py RECORDINGS SERVER [ARGUMENT…] -- CLIENT [ARGUMENT…]
 
-The server must print `listening on URL` to stderr. In its arguments `{shop}` and `{large}` stand for the data folders; in the
-client's `{url}` stands for the address, which the environment has too: TIDEGATE_URL, TIDEGATE_SHOP, TIDEGATE_LARGE, and
-TIDEGATE_RECORDINGS for clients that record themselves. The exit code is the client's, or 1 when the server did not end well.
+The server must print `listening on URL` to stderr. In its arguments `{shop}` and `{large}` stand for the data folders; in
+the client's `{url}` stands for the address. The environment has them too: TIDEGATE_URL, TIDEGATE_SHOP, TIDEGATE_LARGE, and
+TIDEGATE_RECORDINGS for clients that record by themselves. The exit code is the client's, or 1 when a server did not stop.
 """
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,8 @@ def listening(command: list[str]) -> Iterator[str]:
 
 
 def main() -> int:
+    # Ended from outside, the servers are stopped all the same.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     recordings, *rest = sys.argv[1:]
     divider = rest.index("--")
     server, client = rest[:divider], rest[divider + 1 :]

@@ -86,7 +86,7 @@ class Observer:
             self._response_body += event.data
             if self._media_type() == "text/event-stream":
                 self._record_events()
-        elif isinstance(event, h11.EndOfMessage) and self._media_type() == "application/json":
+        elif isinstance(event, h11.EndOfMessage) and self._response_body and self._media_type() == "application/json":
             self._record("server", self._response_body)
 
     def _media_type(self) -> str:

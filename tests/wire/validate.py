@@ -177,12 +177,8 @@ class Judge:
         legacy = next((c.negotiated for c in conversations if c.negotiated), None) or (
             LEGACY[-1] if part["method"] == "initialize" else ASSUMED
         )
-        if any(version and version not in LEGACY for version in asked):
-            revision = MODERN
-        elif message.exchange is None and part["method"] == "server/discover":
-            revision = MODERN
-        else:
-            revision = asked[0] or legacy
+        is_modern = any(version and version not in LEGACY for version in asked) or part["method"] == "server/discover"
+        revision = MODERN if is_modern else asked[0] or legacy
         request = Request(part["method"], revision, meta.get("progressToken"))
         for conversation in conversations:
             conversation.open_requests[json.dumps(part["id"])] = request

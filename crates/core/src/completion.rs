@@ -57,11 +57,19 @@ impl Completion {
     /// Of all `candidates` those that begin with `typed` (whatever the case), cut to the bound.
     pub fn of(candidates: impl IntoIterator<Item = String>, typed: &str) -> Self {
         let typed = typed.to_lowercase();
-        let mut values: Vec<String> =
+        let values: Vec<String> =
             candidates.into_iter().filter(|candidate| candidate.to_lowercase().starts_with(&typed)).collect();
-        let total = values.len();
-        values.truncate(Self::VALUES_MAX);
-        Self { has_more: total > values.len(), total: Some(total as u64), values }
+        Self { total: Some(values.len() as u64), has_more: false, values }.cut()
+    }
+
+    /// The same, cut to the bound; what is cut off counts as more.
+    pub(crate) fn cut(mut self) -> Self {
+        if self.values.len() > Self::VALUES_MAX {
+            self.total = self.total.or(Some(self.values.len() as u64));
+            self.has_more = true;
+            self.values.truncate(Self::VALUES_MAX);
+        }
+        self
     }
 }
 

@@ -46,7 +46,7 @@ pub enum Event<'a> {
     },
     /// A fault of ours, whose detail only the log may show.
     Fault {
-        /// The id that the caller was told.
+        /// The id that the caller was told; the job's id if it was told none.
         id: Uuid,
         /// What happened.
         detail: &'a str,

@@ -1,7 +1,7 @@
 //! One call being executed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -14,6 +14,9 @@ use crate::call::{LogLevel, Target, Variables};
 use crate::error::ErrorKind;
 use crate::limits::Budget;
 use crate::principal::{Origin, Principal};
+
+/// Stands for "no deadline": a longer timeout cannot be added to every instant.
+const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Names a job; unguessable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,6 +98,7 @@ pub struct Job {
     rows: AtomicU64,
     bytes: AtomicU64,
     state: Mutex<(JobState, Option<Duration>)>,
+    timed_out: AtomicBool,
 }
 
 impl Job {
@@ -111,12 +115,13 @@ impl Job {
             wants_progress: call.wants_progress,
             log_level: call.log_level,
             cancellation: call.cancellation.child_token(),
-            deadline: started + timeout,
+            deadline: started + timeout.min(TIMEOUT_MAX),
             started_at: SystemTime::now(),
             started,
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             state: Mutex::new((JobState::Waiting, None)),
+            timed_out: AtomicBool::new(false),
         }
     }
 
@@ -180,9 +185,22 @@ impl Job {
         self.cancellation.cancel();
     }
 
-    /// Whether its time is over.
-    pub(crate) fn is_overdue(&self) -> bool {
-        Instant::now() >= self.deadline
+    /// Cancels the job because its time is over, unless somebody has cancelled it already.
+    pub(crate) fn time_out(&self) {
+        if !self.is_cancelled() {
+            self.timed_out.store(true, Ordering::Relaxed);
+            self.cancel();
+        }
+    }
+
+    /// Whether it was its deadline that cancelled it.
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// How long it may run.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.deadline - self.started
     }
 
     /// Counts `rows` answered.
@@ -216,13 +234,14 @@ impl Job {
 
     /// The job as somebody else sees it.
     pub fn status(&self) -> JobStatus {
+        let (state, ended_after) = *self.state.lock();
         JobStatus {
             id: self.id,
             subject: self.principal.subject.clone(),
             target: (self.target.kind(), self.target.name().to_owned()),
-            state: self.state.lock().0,
+            state,
             started_at: self.started_at,
-            elapsed: self.elapsed(),
+            elapsed: ended_after.unwrap_or_else(|| self.started.elapsed()),
             rows: self.rows(),
             bytes: self.bytes(),
         }

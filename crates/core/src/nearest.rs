@@ -2,11 +2,16 @@
 
 /// Names shown at most.
 const NEAREST_MAX: usize = 5;
+/// Longer names are no typo, and likeness costs the product of the lengths.
+const WANTED_BYTES_MAX: usize = 256;
 /// Below this likeness (0 to 1) a name is no help.
 const LIKENESS_MIN: f64 = 0.6;
 
 /// Of `candidates` the ones most like `wanted`, nearest first.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    if wanted.len() > WANTED_BYTES_MAX {
+        return Vec::new();
+    }
     let wanted = wanted.to_lowercase();
     let mut scored: Vec<(f64, &str)> = candidates
         .into_iter()

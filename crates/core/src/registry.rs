@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
+use uuid::Uuid;
 
 use crate::call::{Call, Target, Variables};
 use crate::completion::{Completer, CompletionRequest, Reference};
@@ -23,8 +24,10 @@ use crate::handler::Handler;
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
 use crate::limits::{CallLimits, Limits};
+use crate::principal::Principal;
 use crate::prompt::Prompt;
 use crate::reply::{Metadata, Outcome, Reply, ReplySender};
+use crate::resource::{Resource, ResourceLister};
 use crate::schema::Schema;
 use crate::snapshot::{Snapshot, not_found};
 
@@ -201,6 +204,19 @@ impl Registry {
         }
     }
 
+    /// The resources that the template of `lister` has now for `principal`, listed within the bounds of a call.
+    ///
+    /// # Errors
+    /// Those of the lister; its panic becomes an internal error.
+    pub async fn listed(&self, lister: &dyn ResourceLister, principal: &Principal) -> Result<Vec<Resource>, Error> {
+        let listing = AssertUnwindSafe(lister.list(principal)).catch_unwind();
+        let listed = match tokio::time::timeout(self.limits.timeout, listing).await {
+            Ok(listed) => listed.unwrap_or_else(|panic| Err(fault_of(&*panic))),
+            Err(_) => Err(Error::new(ErrorKind::TimedOut, "listing the resources took too long")),
+        };
+        listed.inspect_err(|error| tell_of_fault(&self.events, error, Uuid::new_v4()))
+    }
+
     /// Waits until every call has ended; after `within` cancels those that still run and waits for
     /// them to end.
     pub async fn drain(&self, within: Duration) {
@@ -253,7 +269,10 @@ impl Execution {
         self.events.tell(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_bounds().await {
             Ok(metadata) => Outcome::Done(metadata),
-            Err(error) => Outcome::Failed(self.told_of_faults(error)),
+            Err(error) => {
+                tell_of_fault(&self.events, &error, self.job.id().0);
+                Outcome::Failed(error)
+            }
         };
         let state = match &outcome {
             Outcome::Done(_) => JobState::Done,
@@ -269,7 +288,7 @@ impl Execution {
         let job = &self.job;
         let overdue = async {
             tokio::time::sleep_until(job.deadline()).await;
-            job.cancel();
+            job.time_out();
             std::future::pending::<()>().await;
         };
         let dropped_after_grace = async {
@@ -313,19 +332,19 @@ impl Execution {
     }
 
     fn reason_of_cancellation(&self) -> Error {
-        if self.job.is_overdue() {
-            let seconds = self.job.elapsed().as_secs_f64();
+        if self.job.has_timed_out() {
+            let seconds = self.job.time_limit().as_secs_f64();
             return Error::new(ErrorKind::TimedOut, format!("the call was ended after {seconds:.1} s, its time limit"))
                 .with_hint("Ask for less: filter, aggregate, or set a smaller limit.");
         }
         Error::new(ErrorKind::Cancelled, "the call was cancelled")
     }
+}
 
-    fn told_of_faults(&self, error: Error) -> Error {
-        if let (Some(id), Some(detail)) = (error.id(), error.detail()) {
-            self.events.tell(Event::Fault { id, detail });
-        }
-        error
+/// Tells the log what the caller may not read, under the id that the caller was told or else under `id`.
+fn tell_of_fault(events: &Events, error: &Error, id: Uuid) {
+    if let Some(detail) = error.detail() {
+        events.tell(Event::Fault { id: error.id().unwrap_or(id), detail });
     }
 }
 

@@ -172,14 +172,16 @@ impl ReplySender {
     }
 
     pub(crate) async fn completion(&self, completion: Completion) -> Result<(), Error> {
-        self.send(Chunk::Completion(completion)).await
+        self.send(Chunk::Completion(completion.cut())).await
     }
 
-    /// Says how far the call is; nothing happens unless the caller asked for progress.
+    /// Says how far the call is; nothing happens unless the caller asked for progress. What is no
+    /// number (a division by zero) is not told.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
-        if !self.job.wants_progress {
+        if !self.job.wants_progress || !done.is_finite() {
             return Ok(());
         }
+        let total = total.filter(|total| total.is_finite());
         self.send(Chunk::Notice(Notice::Progress { done, total, message })).await
     }
 

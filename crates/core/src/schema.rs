@@ -3,6 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, LazyLock};
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -88,7 +90,7 @@ impl Schema {
             .validator
             .iter_errors(value)
             .take(VIOLATIONS_MAX)
-            .map(|error| Violation { path: readable_path(error.instance_path()), message: shorten(error.to_string()) })
+            .map(|error| Violation { path: readable_path(error.instance_path()), message: message_of(&error, value) })
             .collect();
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
@@ -130,6 +132,22 @@ fn readable_path(location: &jsonschema::paths::Location) -> String {
         }
     }
     path
+}
+
+/// The library's message, but for a schema that allows nothing: there it quotes a value and names neither rule nor member.
+fn message_of(error: &ValidationError<'_>, value: &Value) -> String {
+    if !matches!(error.kind(), ValidationErrorKind::FalseSchema) {
+        return shorten(error.to_string());
+    }
+    let is_of_members = error.schema_path().as_str().ends_with("/additionalProperties");
+    match value.pointer(error.instance_path().as_str()) {
+        Some(Value::Object(members)) if is_of_members => {
+            let names: Vec<String> = members.keys().map(|name| format!("'{name}'")).collect();
+            let were = if names.len() == 1 { "was" } else { "were" };
+            shorten(format!("Additional properties are not allowed ({} {were} unexpected)", names.join(", ")))
+        }
+        _ => "is not allowed".to_owned(),
+    }
 }
 
 fn shorten(message: String) -> String {

@@ -79,9 +79,11 @@ impl SnapshotBuilder {
         self
     }
 
-    /// Adds a resource template. Of several that match a URI the one with most literal text answers.
+    /// Adds a resource template; the last of a text wins. Of several that match a URI the one with
+    /// most literal text answers.
     #[must_use]
     pub fn template(mut self, template: ResourceTemplate) -> Self {
+        self.snapshot.templates.retain(|other| other.template != template.template);
         self.snapshot.templates.push(Arc::new(template));
         self.snapshot.templates.sort_by(|a, b| {
             b.template
@@ -182,6 +184,11 @@ impl Snapshot {
     /// The resource of that URI, if the caller may reach it.
     pub(crate) fn resource(&self, uri: &str, principal: &Principal, origin: Origin) -> Option<&Arc<Resource>> {
         self.resources.get(uri).filter(|resource| resource.access.authorize(principal, origin).is_ok())
+    }
+
+    /// Whether there is a resource of that URI that the caller may reach.
+    pub fn has_resource(&self, uri: &str, principal: &Principal, origin: Origin) -> bool {
+        self.resource(uri, principal, origin).is_some() || self.template_of(uri, principal, origin).is_some()
     }
 
     /// The media type of the resource of that URI, if it is known before it is read.

@@ -85,23 +85,25 @@ impl UriTemplate {
     pub(crate) fn matches(&self, uri: &str) -> Option<Variables> {
         let mut variables = Variables::new();
         let mut rest = uri;
-        let mut parts = self.parts.iter().peekable();
-        while let Some(part) = parts.next() {
+        let mut parts = self.parts.as_slice();
+        while let [part, following @ ..] = parts {
             match part {
                 Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
                 Part::Variable(name) => {
-                    let end = match parts.peek() {
-                        Some(Part::Literal(text)) => rest.find(text.as_str())?,
-                        _ => rest.len(),
+                    let value = match following {
+                        // The last literal ends the URI: the value before it may hold the same text.
+                        [Part::Literal(text)] => rest.strip_suffix(text.as_str())?,
+                        [Part::Literal(text), ..] => rest.split_once(text.as_str())?.0,
+                        [] | [Part::Variable(_), ..] => rest,
                     };
-                    let value = &rest[..end];
                     if value.is_empty() || value.contains('/') {
                         return None;
                     }
                     variables.insert(name.clone(), percent_decode(value)?);
-                    rest = &rest[end..];
+                    rest = &rest[value.len()..];
                 }
             }
+            parts = following;
         }
         rest.is_empty().then_some(variables)
     }
@@ -165,6 +167,14 @@ mod tests {
     }
 
     #[test]
+    fn a_value_may_hold_the_text_that_ends_the_uri() {
+        let template = UriTemplate::parse("files://{name}.csv").unwrap();
+        assert_eq!(template.matches("files://a.csv.csv").unwrap()["name"], "a.csv");
+        assert!(template.matches("files://.csv").is_none());
+        assert!(template.matches("files://a.csv.gz").is_none());
+    }
+
+    #[test]
     fn malformed_templates_are_refused() {
         for text in ["a{b", "a}b", "a{}", "a{b c}", "{a}{b}"] {
             assert!(UriTemplate::parse(text).is_err(), "{text}");
@@ -174,10 +184,12 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_expanded_matches_with_the_same_values(a in "\\PC{1,12}", b in "\\PC{1,12}") {
-            let template = UriTemplate::parse("x://{a}/y/{b}/z").unwrap();
-            let variables = template.matches(&template.expand(&[&a, &b])).unwrap();
-            prop_assert_eq!(&variables["a"], &a);
-            prop_assert_eq!(&variables["b"], &b);
+            for text in ["x://{a}/y/{b}/z", "x://{a}/{b}.csv"] {
+                let template = UriTemplate::parse(text).unwrap();
+                let variables = template.matches(&template.expand(&[&a, &b])).unwrap();
+                prop_assert_eq!(&variables["a"], &a);
+                prop_assert_eq!(&variables["b"], &b);
+            }
         }
     }
 }

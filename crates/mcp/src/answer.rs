@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use tidegate_core::{Notice, Reply, ReplyEvent};
 
 use crate::encode::ReplyEncoder;
@@ -10,6 +11,9 @@ use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::revision::Dialect;
 use crate::wire::notice;
+
+/// Frames of a short answer that are joined to one message; a chunk is at most some 64 KiB.
+const JOINED_FRAMES_MAX: usize = 4;
 
 /// What a request gets.
 pub enum Answer {
@@ -98,21 +102,35 @@ impl AnswerStream {
             return Answer::Stream(self);
         }
         let Some(first) = self.next().await else { return Answer::Silence };
-        match first {
-            Frame::Piece(bytes) if self.has_ended => Answer::Whole(Message { bytes, error_code: self.error_code }),
-            first => {
-                self.ready.push_back(first);
-                Answer::Stream(self)
+        self.ready.push_back(first);
+        // A short answer is over by now, or nearly so; as one message it needs no chunks.
+        tokio::task::yield_now().await;
+        while !self.has_ended && self.ready.len() < JOINED_FRAMES_MAX {
+            match self.produce().now_or_never() {
+                Some(Some(frame)) => self.ready.push_back(frame),
+                Some(None) => return Answer::Silence,
+                None => break,
             }
         }
+        if !self.has_ended {
+            return Answer::Stream(self);
+        }
+        let pieces = self.ready.iter().map(|frame| match frame {
+            Frame::Notification(bytes) | Frame::Piece(bytes) => bytes.as_ref(),
+        });
+        Answer::Whole(Message { bytes: pieces.collect::<Vec<_>>().concat().into(), error_code: self.error_code })
     }
 
     /// The next part; `None` when the answer is complete, or when the client cancelled the
     /// request: then nothing more may be said, and [`AnswerStream::is_complete`] is false.
     pub async fn next(&mut self) -> Option<Frame> {
-        if let Some(frame) = self.ready.pop_front() {
-            return Some(frame);
+        match self.ready.pop_front() {
+            Some(frame) => Some(frame),
+            None => self.produce().await,
         }
+    }
+
+    async fn produce(&mut self) -> Option<Frame> {
         while !self.has_ended {
             let event = match &self.guard {
                 Some(guard) => tokio::select! {

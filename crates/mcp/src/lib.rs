@@ -14,6 +14,7 @@ mod request_meta;
 mod revision;
 mod service;
 mod session;
+mod subscribe;
 mod wire;
 
 pub use answer::{Answer, AnswerStream, Frame, Message};

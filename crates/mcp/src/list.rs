@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::{CacheHint, Metadata, Resource, Snapshot};
+use tidegate_core::{CacheHint, Metadata, Registry, Resource, Snapshot};
 
 use crate::answer::Message;
 use crate::cursor::page;
@@ -108,7 +108,7 @@ impl Service {
     ) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot();
-        let resources = resources(&snapshot, envelope.dialect, peer).await?;
+        let resources = resources(self.registry(), &snapshot, envelope.dialect, peer).await?;
         let (resources, next) = page("resources", resources, |resource| &resource.uri, cursor.as_deref())?;
         let resources = resources.iter().map(|resource| wire::resource(resource, envelope.dialect));
         Ok(whole(envelope, &members("resources", resources, next), snapshot.cache()))
@@ -117,6 +117,7 @@ impl Service {
 
 /// The registered resources and those that templates list now, by URI.
 async fn resources(
+    registry: &Registry,
     snapshot: &Snapshot,
     dialect: &'static Dialect,
     peer: &Peer,
@@ -124,7 +125,7 @@ async fn resources(
     let mut resources: Vec<Arc<Resource>> = snapshot.resources(&peer.principal, peer.origin).cloned().collect();
     for template in snapshot.templates(&peer.principal, peer.origin) {
         if let Some(lister) = &template.lister {
-            let listed = lister.list(&peer.principal).await;
+            let listed = registry.listed(&**lister, &peer.principal).await;
             let listed = listed.map_err(|error| RpcError::from_error(&error, None, dialect))?;
             resources.extend(listed.into_iter().map(Arc::new));
         }

@@ -58,6 +58,9 @@ impl RequestMeta {
         let wrong = |what: &str| RpcError::invalid_params(format!("params._meta is wrong: {what}"));
         let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| wrong(&error.to_string()))?;
         let Some(meta) = params.meta else { return Ok(Self::default()) };
+        if !meta.get().starts_with('{') {
+            return Err(wrong("it must be an object"));
+        }
         let members: Members<'_> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error.to_string()))?;
         let is_object = |raw: Option<&RawValue>| raw.is_none_or(|raw| raw.get().starts_with('{'));
         if !is_object(members.client_capabilities) || !is_object(members.client_info) {
@@ -81,7 +84,7 @@ impl RequestMeta {
 fn progress_token(raw: &RawValue) -> Result<String, RpcError> {
     let text = raw.get();
     let first = text.bytes().next().unwrap_or_default();
-    if first == b'"' || first == b'-' || first.is_ascii_digit() {
+    if (first == b'"' && serde_json::from_str::<String>(text).is_ok()) || first == b'-' || first.is_ascii_digit() {
         Ok(text.to_owned())
     } else {
         Err(RpcError::invalid_params("params._meta.progressToken must be a string or a number"))

@@ -181,7 +181,7 @@ impl Service {
         }
     }
 
-    /// The notifications that tell a legacy session of a changed registry.
+    /// The notifications that tell of changed lists.
     pub fn list_changed(&self) -> [Bytes; 3] {
         [ListKind::Tools, ListKind::Resources, ListKind::Prompts].map(wire::list_changed)
     }
@@ -201,6 +201,10 @@ impl Service {
             "prompts/get" => self.get_prompt(request, envelope, guard, peer).await,
             "completion/complete" => self.complete(request, envelope, guard, peer).await,
             "server/discover" if envelope.dialect.stateless => whole(self.discover(&envelope)),
+            "resources/subscribe" if !envelope.dialect.stateless => whole(self.subscribe(&request, &envelope, peer)?),
+            "resources/unsubscribe" if !envelope.dialect.stateless => {
+                whole(self.unsubscribe(&request, &envelope, peer)?)
+            }
             "ping" if !envelope.dialect.stateless => whole(empty(&envelope)),
             "logging/setLevel" if !envelope.dialect.stateless => whole(self.set_level(&request, &envelope, peer)?),
             method => Err(RpcError::method_not_found(method)),
@@ -357,6 +361,6 @@ impl Service {
     }
 }
 
-fn empty(envelope: &Envelope) -> Message {
+pub(crate) fn empty(envelope: &Envelope) -> Message {
     Message::result(envelope.whole("", &Metadata::new(), None))
 }

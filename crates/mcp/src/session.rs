@@ -1,8 +1,10 @@
 //! What a legacy client's handshake settled.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use parking_lot::Mutex;
 use tidegate_core::LogLevel;
 
 use crate::in_flight::InFlight;
@@ -10,6 +12,8 @@ use crate::revision::Revision;
 
 /// No message at all is wanted; above every level.
 const SILENT: u8 = u8::MAX;
+/// Resources that one session may subscribe to.
+const SUBSCRIPTIONS_MAX: usize = 1_000;
 
 /// A legacy session: the revision that was agreed on, and what it has said since.
 #[derive(Debug)]
@@ -17,11 +21,12 @@ pub struct Session {
     revision: Revision,
     log_level: AtomicU8,
     in_flight: Arc<InFlight>,
+    subscriptions: Mutex<BTreeSet<String>>,
 }
 
 impl Session {
     pub(crate) fn new(revision: Revision, in_flight: Arc<InFlight>) -> Self {
-        Self { revision, log_level: AtomicU8::new(SILENT), in_flight }
+        Self { revision, log_level: AtomicU8::new(SILENT), in_flight, subscriptions: Mutex::default() }
     }
 
     /// The revision that was agreed on.
@@ -32,6 +37,25 @@ impl Session {
     /// Its open requests.
     pub fn in_flight(&self) -> &Arc<InFlight> {
         &self.in_flight
+    }
+
+    /// Notes that it wants to hear of a resource; false when it wants to hear of too many.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let mut subscriptions = self.subscriptions.lock();
+        let has_room = subscriptions.len() < SUBSCRIPTIONS_MAX || subscriptions.contains(uri);
+        if has_room {
+            subscriptions.insert(uri.to_owned());
+        }
+        has_room
+    }
+
+    pub(crate) fn unsubscribe(&self, uri: &str) {
+        self.subscriptions.lock().remove(uri);
+    }
+
+    /// The resources that it wants to hear of.
+    pub(crate) fn subscriptions(&self) -> BTreeSet<String> {
+        self.subscriptions.lock().clone()
     }
 
     /// The least severe log message that it wants; none until it sets a level.

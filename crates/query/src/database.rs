@@ -161,8 +161,10 @@ impl Databases {
                 match (all.next(), all.next()) {
                     (Some(only), None) => Ok(only),
                     (None, _) => Err(Error::new(ErrorKind::NotFound, "this node has no databases")),
-                    _ => Err(Error::new(ErrorKind::InvalidArguments, "name the database to ask: argument \"database\"")
-                        .with_choices(names().take(20))),
+                    _ => {
+                        Err(Error::new(ErrorKind::InvalidArguments, "name the database to ask: argument \"database\"")
+                            .with_choices(names().take(20)))
+                    }
                 }
             }
         }

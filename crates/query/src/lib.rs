@@ -4,6 +4,30 @@
 //! [`QuerySpec`], and the [`Executor`] streams the rows of its plan into a reply in the caller's
 //! format. Knows no engine and no protocol.
 
+mod answer;
+mod bounded_dialect;
+mod cache;
 mod database;
+mod dialect;
+mod distinct;
+mod executor;
+mod format;
+mod functions;
+mod nesting;
+mod parameter;
+mod parse;
+mod policy;
+mod refusal;
+mod render;
+mod spec;
+mod statement;
 
+pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
+pub use executor::{Executor, Mode, Presentation, Question};
+pub use format::{Format, type_name};
+pub use spec::{
+    Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
+    Selection,
+};
+pub use statement::{Parameter, SqlDialect, Statement};

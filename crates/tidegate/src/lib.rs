@@ -1,1 +1,29 @@
-//! tidegate
+//! Tidegate makes a data node an MCP server; this crate is its binary and its library face.
+//!
+//! A host program builds a [`Node`] with databases and tools of its own and serves it over stdio
+//! or Streamable HTTP:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use tidegate::core::{Content, Metadata, Tool, handler_fn};
+//! use tidegate::Node;
+//!
+//! let hello = handler_fn(|_job, reply| async move {
+//!     reply.block(Content::text("hello")).await?;
+//!     Ok(Metadata::new())
+//! });
+//! let node = Node::builder().entries(|entries| entries.tool(Tool::new("hello", "Says hello", hello))).build();
+//! # let _: Arc<tidegate::mcp::Service> = node.service().clone();
+//! ```
+
+mod node;
+
+pub use node::{Node, NodeBuilder};
+
+pub use tidegate_core as core;
+pub use tidegate_engines as engines;
+pub use tidegate_mcp as mcp;
+pub use tidegate_query as query;
+pub use tidegate_tools as tools;
+pub use tidegate_transport as transport;

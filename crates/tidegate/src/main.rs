@@ -1,2 +1,38 @@
-//! main
-fn main(){}
+//! The `tidegate` command: parses, wires, runs, drains.
+
+mod address;
+mod cli;
+mod commands;
+mod connecting;
+mod demo_data;
+mod failure;
+mod logging;
+mod options;
+mod output;
+mod quantity;
+mod shutdown;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    logging::start(&cli.options.log, cli.command.log_level_default())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
+    let ended = runtime.block_on(cli.command.run(&cli.options));
+    // A thread may still wait for standard input, which nothing can interrupt.
+    runtime.shutdown_background();
+    ended
+}

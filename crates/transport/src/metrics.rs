@@ -61,7 +61,8 @@ impl Metrics {
                 };
                 counter!("tidegate_calls_total", "kind" => kind, "name" => name.clone(), "outcome" => outcome)
                     .increment(1);
-                histogram!("tidegate_call_seconds", "kind" => kind, "name" => name).record(job.elapsed());
+                histogram!("tidegate_call_seconds", "kind" => kind, "name" => name, "outcome" => outcome)
+                    .record(job.elapsed());
                 counter!("tidegate_rows_total").increment(job.rows());
                 counter!("tidegate_bytes_total").increment(job.bytes());
             }

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use thiserror::Error;
 use tokio::fs::File;
-use tokio::io::{AsyncSeekExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncSeekExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 /// Larger answers go to a file.
 const MEMORY_BYTES_MAX: usize = 256 * 1024;
@@ -55,7 +55,8 @@ impl Spool {
         if let Some(file) = &mut self.file {
             file.flush().await?;
             file.rewind().await?;
-            tokio::io::copy(file, writer).await?;
+            let mut reader = BufReader::with_capacity(MEMORY_BYTES_MAX, file);
+            tokio::io::copy_buf(&mut reader, writer).await?;
         }
         writer.write_all(&self.memory).await
     }

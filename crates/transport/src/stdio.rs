@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::event::Event;
-use tidegate_core::{Budget, Origin, Principal, TransportKind};
+use tidegate_core::{Budget, Error, Origin, Principal, TransportKind};
 use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service, decode};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::spool::Spool;
+use crate::spool::{Spool, SpoolError};
 
 /// Messages that wait for the output; more of them make their calls wait.
 const OUTGOING_MAX: usize = 64;
@@ -62,7 +62,12 @@ pub async fn serve(
     let (outgoing, lines) = mpsc::channel(OUTGOING_MAX);
     let mut writing = tokio::spawn(write_lines(lines, writer));
     let mut connection = Connection::new(service.clone(), outgoing, options);
-    let read = connection.read_until_end(reader, &shutdown).await;
+    let read = tokio::select! {
+        biased;
+        // Also while a client that does not read holds up what it is told.
+        () = shutdown.cancelled() => Ok(()),
+        read = connection.read_until_end(reader) => read,
+    };
     connection.drain().await;
     // A client that no longer reads must not keep the process.
     let written = match tokio::time::timeout(options.drain_within, &mut writing).await {
@@ -123,18 +128,13 @@ impl Connection {
         Self { service, peer, outgoing, options, places, tasks: TaskTracker::new() }
     }
 
-    async fn read_until_end(
-        &mut self,
-        reader: impl tokio::io::AsyncRead + Unpin,
-        shutdown: &CancellationToken,
-    ) -> std::io::Result<()> {
+    async fn read_until_end(&mut self, reader: impl tokio::io::AsyncRead + Unpin) -> std::io::Result<()> {
         let mut reader = BufReader::new(reader);
         let mut versions = self.service.registry().versions();
         let mut line = Vec::new();
         loop {
             tokio::select! {
                 biased;
-                () = shutdown.cancelled() => return Ok(()),
                 () = self.outgoing.closed() => return Ok(()),
                 Ok(()) = versions.changed() => self.tell_of_changes().await,
                 read = read_line(&mut reader, &mut line, self.options.message_bytes_max) => {
@@ -208,8 +208,8 @@ impl Connection {
     }
 
     async fn tell_of_changes(&self) {
-        if self.peer.session.is_some() {
-            for notification in self.service.list_changed() {
+        if let Some(session) = &self.peer.session {
+            for notification in self.service.changes(session) {
                 self.send(Outgoing::Whole(notification)).await;
             }
         }
@@ -259,7 +259,7 @@ impl WorkTask {
                         Frame::Notification(notification) => self.send(Outgoing::Whole(notification)).await,
                         Frame::Piece(piece) => {
                             if let Err(error) = spool.push(piece).await {
-                                let error = RpcError::new(RpcError::INTERNAL_ERROR, error.to_string());
+                                let error = RpcError::new(RpcError::INTERNAL_ERROR, self.told(&error));
                                 return self.send(Outgoing::Whole(Message::error(Some(&id), &error).bytes)).await;
                             }
                         }
@@ -270,6 +270,18 @@ impl WorkTask {
                 }
             }
         }
+    }
+
+    /// What the client may read of `error`. What the disk said is for the log.
+    fn told(&self, error: &SpoolError) -> String {
+        if let SpoolError::TooLarge(_) = error {
+            return error.to_string();
+        }
+        let fault = Error::internal(error.to_string());
+        if let (Some(id), Some(detail)) = (fault.id(), fault.detail()) {
+            self.service.registry().events().tell(Event::Fault { id, detail });
+        }
+        fault.to_string()
     }
 
     async fn answer_batch(&self, messages: Vec<Result<Incoming, tidegate_mcp::Rejection>>) {
@@ -301,7 +313,11 @@ async fn read_line(
     loop {
         let available = reader.fill_buf().await?;
         if available.is_empty() {
-            return Ok(if line.is_empty() { Line::End } else { Line::Whole });
+            return Ok(match line.len() {
+                0 => Line::End,
+                bytes if bytes > bytes_max => Line::TooLong,
+                _ => Line::Whole,
+            });
         }
         let end = available.iter().position(|byte| *byte == b'\n');
         let taken = end.map_or(available.len(), |end| end + 1);

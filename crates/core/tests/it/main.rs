@@ -1,1 +1,32 @@
-//! index
+//! The one door, through the public face of the crate.
+//!
+//! - `host`: a host program in miniature, and what a reply says, as text.
+//! - `access`: who may see and call what, and from where.
+//! - `arguments`: what is checked before a handler runs, and how a caller is helped.
+//! - `admission`: how many calls run, wait and are refused, and what the list of jobs shows.
+//! - `back_pressure`: a slow reader slows the handler.
+//! - `cancellation`: who may end a call, and when it ends by itself.
+//! - `completion`: values that an argument may take, within their bound.
+//! - `drain`: the end of all calls at shutdown.
+//! - `events`: what log and metrics hear, in order.
+//! - `faults`: panics, internal errors, broken output schemas.
+//! - `notices`: progress and log messages only for those who asked.
+//! - `prompts`, `resources`: how they are found and checked.
+//! - `swap`: a new state while calls run.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod access;
+mod admission;
+mod arguments;
+mod back_pressure;
+mod cancellation;
+mod completion;
+mod drain;
+mod events;
+mod faults;
+mod host;
+mod notices;
+mod prompts;
+mod resources;
+mod swap;

@@ -1,1 +1,24 @@
-//! index
+//! Tests of the engines, a topic a file.
+//!
+//! - `formats`: each format and compression is a table.
+//! - `layout`: which files make which table; folders, partitions, names.
+//! - `changes`: new, changed and vanished files are seen.
+//! - `broken`: files that cannot be read hurt no other.
+//! - `walls`: nothing outside the paths is read, and nothing but reading is done.
+//! - `errors`: what a caller reads of its mistakes.
+//! - `plans`: what a plan tells before it runs.
+//! - `streams`: order, back-pressure, cancellation.
+//! - `memory`: bounds of memory and disk.
+//! - `sql`: SQL behaviour, replayed from `tests/slt/*.slt`.
+
+mod broken;
+mod changes;
+mod errors;
+mod formats;
+mod layout;
+mod memory;
+mod plans;
+mod sql;
+mod streams;
+mod support;
+mod walls;

@@ -81,6 +81,7 @@ pub struct Rejection {
 
 /// The members of any message. A member that is absent and one that is null are different things.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
@@ -105,37 +106,47 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 /// # Errors
 /// `-32700` when the bytes are no JSON, `-32600` when the JSON is no message.
 pub fn decode(bytes: &[u8]) -> Result<Incoming, Rejection> {
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        return decode_batch(bytes);
+    let text = std::str::from_utf8(bytes).map_err(|error| refuse_text(&error))?;
+    if is_array(text) {
+        return decode_batch(text);
     }
-    decode_single(bytes)
+    decode_single(text)
 }
 
-fn decode_batch(bytes: &[u8]) -> Result<Incoming, Rejection> {
-    let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|error| refuse_json(&error))?;
+fn is_array(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('[')
+}
+
+fn decode_batch(text: &str) -> Result<Incoming, Rejection> {
+    let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| refuse_json(&error))?;
     if messages.is_empty() {
         return Err(refuse(None, "an empty batch"));
     }
     if messages.len() > BATCH_MESSAGES_MAX {
         return Err(refuse(None, &format!("a batch of {} messages; at most {BATCH_MESSAGES_MAX}", messages.len())));
     }
-    Ok(Incoming::Batch(messages.into_iter().map(|message| decode_single(message.get().as_bytes())).collect()))
+    Ok(Incoming::Batch(messages.into_iter().map(|message| decode_single(message.get())).collect()))
 }
 
-fn decode_single(bytes: &[u8]) -> Result<Incoming, Rejection> {
-    let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| refuse_json(&error))?;
+fn decode_single(text: &str) -> Result<Incoming, Rejection> {
+    if is_array(text) {
+        // serde would take the members of a struct from an array in their order.
+        return Err(refuse(None, "a batch in a batch"));
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| refuse_json(&error))?;
     let id = envelope.id.and_then(RequestId::from_raw);
     if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
         return Err(refuse(id, "the member \"jsonrpc\" must be \"2.0\""));
+    }
+    if envelope.method.is_none() && envelope.result.or(envelope.error).is_some() {
+        // Whatever its id: two peers that refuse each other's errors would never end.
+        return Ok(Incoming::Response);
     }
     if envelope.id.is_some() && id.is_none() {
         return Err(refuse(None, "the id must be a string or a number"));
     }
     let Some(method) = envelope.method else {
-        return match envelope.result.or(envelope.error) {
-            Some(_) => Ok(Incoming::Response),
-            None => Err(refuse(id, "the member \"method\" is missing")),
-        };
+        return Err(refuse(id, "the member \"method\" is missing"));
     };
     let Ok(method) = serde_json::from_str::<String>(method.get()) else {
         return Err(refuse(id, "the method must be a string"));
@@ -153,6 +164,10 @@ fn decode_single(bytes: &[u8]) -> Result<Incoming, Rejection> {
 
 fn refuse(id: Option<RequestId>, message: &str) -> Rejection {
     Rejection { id, error: RpcError::invalid_request(format!("Invalid request: {message}")) }
+}
+
+fn refuse_text(error: &std::str::Utf8Error) -> Rejection {
+    Rejection { id: None, error: RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}")) }
 }
 
 fn refuse_json(error: &serde_json::Error) -> Rejection {

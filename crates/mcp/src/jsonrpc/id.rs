@@ -16,8 +16,11 @@ impl RequestId {
     /// The id in `raw`, if it is a string or a number of tolerable length.
     pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
-        let first = text.bytes().next()?;
-        let is_id = first == b'"' || first == b'-' || first.is_ascii_digit();
+        let is_id = match text.bytes().next()? {
+            // Half a surrogate pair is no text: whoever reads the answer could not read the id.
+            b'"' => serde_json::from_str::<String>(text).is_ok(),
+            first => first == b'-' || first.is_ascii_digit(),
+        };
         (is_id && text.len() <= ID_BYTES_MAX).then(|| Self(text.into()))
     }
 

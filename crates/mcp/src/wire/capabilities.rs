@@ -10,6 +10,9 @@ pub(crate) fn server_capabilities(dialect: &Dialect) -> Value {
     let announces = !dialect.stateless;
     let list = || if announces { json!({"listChanged": true}) } else { json!({}) };
     let mut capabilities = json!({"tools": list(), "resources": list(), "prompts": list(), "logging": {}});
+    if announces {
+        capabilities["resources"]["subscribe"] = true.into();
+    }
     if dialect.annotations {
         capabilities["completions"] = json!({});
     }

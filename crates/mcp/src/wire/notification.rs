@@ -1,12 +1,13 @@
-//! Notifications that we send: progress, log messages, changed lists.
+//! Notifications that we send: progress, log messages, changed lists and resources.
 //!
 //! [MCP 2026-07-28, Progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress)
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tidegate_core::Notice;
 
-use super::put;
 use crate::revision::Dialect;
 
 /// A list that may change.
@@ -17,6 +18,39 @@ pub(crate) enum ListKind {
     Prompts,
 }
 
+#[derive(Serialize)]
+struct Notification<'a, P> {
+    jsonrpc: &'a str,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<P>,
+}
+
+#[derive(Serialize)]
+struct ProgressParams<'a> {
+    /// The text that came, like an id: a number of 23 digits would not survive being read.
+    #[serde(rename = "progressToken")]
+    token: &'a RawValue,
+    progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct UpdatedParams<'a> {
+    uri: &'a str,
+}
+
+#[derive(Serialize)]
+struct LogParams<'a> {
+    level: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logger: Option<&'a str>,
+    data: &'a Value,
+}
+
 /// The list has changed.
 pub(crate) fn list_changed(kind: ListKind) -> Bytes {
     let list = match kind {
@@ -24,35 +58,34 @@ pub(crate) fn list_changed(kind: ListKind) -> Bytes {
         ListKind::Resources => "resources",
         ListKind::Prompts => "prompts",
     };
-    notification(&format!("notifications/{list}/list_changed"), None)
+    notification::<()>(&format!("notifications/{list}/list_changed"), None)
+}
+
+/// What a resource holds may have changed.
+pub(crate) fn resource_updated(uri: &str) -> Bytes {
+    notification("notifications/resources/updated", Some(UpdatedParams { uri }))
 }
 
 /// News of a request. Progress needs the token under which the client asked for it.
 pub(crate) fn notice(notice: &Notice, progress_token: Option<&str>, dialect: &Dialect) -> Option<Bytes> {
     match notice {
         Notice::Progress { done, total, message } => {
-            let token: Value = serde_json::from_str(progress_token?).ok()?;
-            let mut params = Map::new();
-            params.insert("progressToken".to_owned(), token);
-            params.insert("progress".to_owned(), json!(done));
-            put(&mut params, "total", *total);
-            put(&mut params, "message", message.clone().filter(|_| dialect.annotations));
+            let params = ProgressParams {
+                token: serde_json::from_str(progress_token?).ok()?,
+                progress: *done,
+                total: *total,
+                message: message.as_deref().filter(|_| dialect.annotations),
+            };
             Some(notification("notifications/progress", Some(params)))
         }
         Notice::Log { level, logger, data } => {
-            let mut params = Map::new();
-            params.insert("level".to_owned(), level.name().into());
-            put(&mut params, "logger", logger.clone());
-            params.insert("data".to_owned(), data.clone());
+            let params = LogParams { level: level.name(), logger: logger.as_deref(), data };
             Some(notification("notifications/message", Some(params)))
         }
     }
 }
 
-fn notification(method: &str, params: Option<Map<String, Value>>) -> Bytes {
-    let mut message = json!({"jsonrpc": "2.0", "method": method});
-    if let Some(params) = params {
-        message["params"] = Value::Object(params);
-    }
-    message.to_string().into()
+fn notification<P: Serialize>(method: &str, params: Option<P>) -> Bytes {
+    // Writing text and values into memory cannot fail.
+    serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }).unwrap_or_default().into()
 }

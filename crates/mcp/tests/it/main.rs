@@ -1,1 +1,34 @@
-//! index
+//! The language through its public face: bytes of a message in, bytes of its answer out.
+//!
+//! - `schema`: every message that any test here receives is valid in its revision.
+//! - `host`: a registry whose tools do what their arguments say.
+//! - `client`: a client of one revision, which checks what it hears.
+//! - `decode`: what bytes are what message, and what the rest is told; `any_bytes`: the same for whatever bytes.
+//! - `handshake`, `modern_meta`: how a revision is agreed on, in both eras.
+//! - `methods`: which revision has which.
+//! - `lists`, `pages`: what the lists say of an entry in each revision, and page by page.
+//! - `call_tool`: results written while they are produced; `structured`: data beside them.
+//! - `notices`: progress and log messages, and when they are silent.
+//! - `cancellation`: silence after it, and ids in flight.
+//! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod any_bytes;
+mod batches;
+mod call_tool;
+mod cancellation;
+mod client;
+mod completion;
+mod decode;
+mod handshake;
+mod host;
+mod lists;
+mod methods;
+mod modern_meta;
+mod notices;
+mod pages;
+mod prompts;
+mod resources;
+mod schema;
+mod structured;

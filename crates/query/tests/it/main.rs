@@ -1,1 +1,17 @@
-//! index
+//! What the crate promises, through its public API and a database in memory.
+//!
+//! - `fake`: that database, and a registry that asks it
+//! - `statements`: which SQL passes, which is refused, and in what words; bounds; placeholders; the cache
+//! - `formats`: each format with every type, null and odd strings
+//! - `answers`: pieces, modes, budgets, failures, progress, cancellation
+//! - `questions`: questions as data: the SQL they become, and the words of their errors
+//! - `properties`: what holds for any question and any rows
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+mod answers;
+mod fake;
+mod formats;
+mod properties;
+mod questions;
+mod statements;

@@ -1,1 +1,16 @@
-//! index
+//! The built-in tools through the one door, with databases that live in memory.
+//!
+//! - `fake`: those databases, and a registry over them.
+//! - `list`: what a client is told about the tools, and what that costs.
+//! - `discover`, `ask`, `operate`: the tools by what they are for.
+//! - `resources`, `prompts`: the other ways in.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod ask;
+mod discover;
+mod fake;
+mod list;
+mod operate;
+mod prompts;
+mod resources;

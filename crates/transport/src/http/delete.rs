@@ -10,7 +10,7 @@ use super::Door;
 use super::post::{no_such_session, session_id};
 
 pub(super) async fn delete(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
-    match session_id(&headers) {
+    match session_id(&headers, None) {
         Ok(id) if door.sessions.end(id) => StatusCode::NO_CONTENT.into_response(),
         Ok(_) => no_such_session(None),
         Err(refusal) => *refusal,

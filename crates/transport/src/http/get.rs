@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -21,9 +20,6 @@ use super::response::{event_stream, refusal};
 use super::session::HttpSession;
 use super::sse;
 
-/// A quiet stream gets a comment this often.
-const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
-
 pub(super) async fn get(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
     let accepts_events = headers
         .get(header::ACCEPT)
@@ -33,7 +29,7 @@ pub(super) async fn get(State(door): State<Arc<Door>>, headers: HeaderMap) -> Re
         let error = RpcError::invalid_request("GET opens an event stream: Accept must name text/event-stream");
         return refusal(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
-    let session = match session_id(&headers) {
+    let session = match session_id(&headers, None) {
         Ok(id) => door.sessions.get(id),
         Err(refusal) => return *refusal,
     };
@@ -57,14 +53,17 @@ fn resume(session: &HttpSession, id: &str) -> Response {
     }
 }
 
-/// The bytes of a stream that is kept for resumption, with comments while it is quiet.
+/// The bytes of a stream that is kept for resumption, with comments while it is quiet between two events.
 pub(super) fn replayed(reader: Reader) -> Body {
-    Body::from_stream(stream::unfold(reader, |mut reader| async move {
-        let bytes = match tokio::time::timeout(KEEP_ALIVE_EVERY, reader.next()).await {
+    let state = (reader, true);
+    Body::from_stream(stream::unfold(state, |(mut reader, is_between_events)| async move {
+        let bytes = match tokio::time::timeout(sse::KEEP_ALIVE_EVERY, reader.next()).await {
             Ok(bytes) => bytes?,
-            Err(_) => sse::KEEP_ALIVE,
+            Err(_) if is_between_events => sse::KEEP_ALIVE,
+            Err(_) => reader.next().await?,
         };
-        Some((Ok::<_, Infallible>(bytes), reader))
+        let is_between_events = sse::ends_event(&bytes);
+        Some((Ok::<_, Infallible>(bytes), (reader, is_between_events)))
     }))
 }
 
@@ -90,8 +89,14 @@ fn listen(door: &Door, session: &Arc<HttpSession>, last: Option<&str>) -> Respon
     }
     let replaced = CancellationToken::new();
     std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
-    let listener =
-        Listener { service: door.service.clone(), session: session.clone(), replaced, versions, begun: false };
+    let listener = Listener {
+        service: door.service.clone(),
+        session: session.clone(),
+        replaced,
+        draining: door.draining.clone(),
+        versions,
+        begun: false,
+    };
     event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
         let bytes = listener.next().await?;
         Some((Ok::<_, Infallible>(bytes), listener))
@@ -103,6 +108,7 @@ struct Listener {
     service: Arc<Service>,
     session: Arc<HttpSession>,
     replaced: CancellationToken,
+    draining: CancellationToken,
     versions: watch::Receiver<u64>,
     begun: bool,
 }
@@ -117,12 +123,18 @@ impl Listener {
             biased;
             () = self.session.ended.cancelled() => None,
             () = self.replaced.cancelled() => None,
+            () = self.draining.cancelled() => None,
             changed = self.versions.changed() => {
                 changed.ok()?;
                 let id = event_id(0, *self.versions.borrow_and_update());
-                Some(self.service.list_changed().iter().flat_map(|message| sse::event(message, Some(&id))).collect())
+                let messages = self.service.changes(&self.session.session);
+                Some(messages.iter().flat_map(|message| sse::event(message, Some(&id))).collect())
             }
-            () = tokio::time::sleep(KEEP_ALIVE_EVERY) => Some(sse::KEEP_ALIVE),
+            () = tokio::time::sleep(sse::KEEP_ALIVE_EVERY) => {
+                // Whoever listens uses its session.
+                self.session.touch();
+                Some(sse::KEEP_ALIVE)
+            }
         }
     }
 }

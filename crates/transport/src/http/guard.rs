@@ -13,7 +13,7 @@ use tidegate_core::event::Event;
 use tidegate_mcp::RpcError;
 
 use super::response::refusal;
-use super::{Door, HttpOptions};
+use super::{Door, HttpOptions, body};
 
 /// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest.
 pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
@@ -23,6 +23,7 @@ pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next:
     };
     let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &refused };
     door.service.registry().events().tell(event);
+    body::discard(request.into_body(), door.options.read_within).await;
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
 }
 

@@ -1,7 +1,6 @@
 //! `/health`, `/ready` and `/metrics`, for those who run the server.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -16,7 +15,7 @@ pub(super) async fn health() -> &'static str {
 
 /// The process takes calls.
 pub(super) async fn ready(State(door): State<Arc<Door>>) -> impl IntoResponse {
-    if door.is_draining.load(Ordering::Relaxed) {
+    if door.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
     } else {
         (StatusCode::OK, "ready\n")

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tidegate_core::{Origin, Principal, Registry};
 use tidegate_mcp::{Request, RpcError};
 
@@ -19,8 +20,7 @@ const DEPTH_MAX: usize = 16;
 struct Mirrored {
     name: Option<String>,
     uri: Option<String>,
-    #[serde(default)]
-    arguments: Value,
+    arguments: Option<Box<RawValue>>,
 }
 
 /// Checks every mirrored header of `request`.
@@ -46,57 +46,84 @@ pub(super) fn check(
     }
     let body: Mirrored = request.params()?;
     let name = decoded("Mcp-Name", required(headers, "Mcp-Name")?)?;
-    let in_body = body.name.or(body.uri).unwrap_or_default();
+    let named = if request.method == "resources/read" { body.uri } else { body.name };
+    let in_body = named.unwrap_or_default();
     if name != in_body {
         return Err(differs("Mcp-Name", &name, &in_body));
     }
     if request.method == "tools/call"
         && let Ok(tool) = registry.snapshot().tool(&in_body, caller.0, caller.1)
     {
-        check_parameters(headers, tool.input_schema.json(), &body.arguments, DEPTH_MAX)?;
+        check_parameters(headers, tool.input_schema.json(), body.arguments.as_deref())?;
     }
     Ok(())
 }
 
-/// Checks `Mcp-Param-*` for the properties that the schema marks, reached through `properties` only.
-fn check_parameters(headers: &HeaderMap, schema: &Value, value: &Value, depth_left: usize) -> Result<(), RpcError> {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
-    for (name, property) in properties {
-        let value = value.get(name).unwrap_or(&Value::Null);
-        if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str) {
-            check_parameter(headers, &format!("Mcp-Param-{header}"), value)?;
-        }
-        if depth_left > 0 {
-            check_parameters(headers, property, value, depth_left - 1)?;
-        }
+/// Checks `Mcp-Param-*` for the properties that the schema marks. Most schemas mark none, and then
+/// the arguments are not looked at.
+fn check_parameters(headers: &HeaderMap, schema: &Value, arguments: Option<&RawValue>) -> Result<(), RpcError> {
+    let mut marked = Vec::new();
+    collect_marked(schema, &mut Vec::new(), &mut marked);
+    if marked.is_empty() {
+        return Ok(());
+    }
+    let arguments: Value = serde_json::from_str(arguments.map_or("null", RawValue::get))
+        .map_err(|error| RpcError::invalid_params(format!("the arguments are wrong: {error}")))?;
+    for (path, header) in marked {
+        let value = path.iter().fold(&arguments, |value, name| value.get(name).unwrap_or(&Value::Null));
+        check_parameter(headers, &format!("Mcp-Param-{header}"), value)?;
     }
     Ok(())
+}
+
+/// The paths of the properties that carry `x-mcp-header`, reached through `properties` only.
+fn collect_marked<'a>(schema: &'a Value, path: &mut Vec<&'a str>, marked: &mut Vec<(Vec<&'a str>, &'a str)>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (name, property) in properties {
+        path.push(name);
+        if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str) {
+            marked.push((path.clone(), header));
+        }
+        if path.len() < DEPTH_MAX {
+            collect_marked(property, path, marked);
+        }
+        path.pop();
+    }
 }
 
 fn check_parameter(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), RpcError> {
     let in_body = match value {
-        Value::Null if headers.contains_key(header) => {
+        // Lists and objects have no header form.
+        Value::Null | Value::Array(_) | Value::Object(_) if headers.contains_key(header) => {
             return Err(RpcError::header_mismatch(format!("{header} is given, but the body has no such value")));
         }
-        // Values of other types have no header form; the tool's schema refuses them.
         Value::Null | Value::Array(_) | Value::Object(_) => return Ok(()),
         Value::String(text) => text.clone(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
     };
     let in_header = decoded(header, required(headers, header)?)?;
-    let are_equal_numbers = || {
-        let number = in_header.parse::<f64>().ok()?;
-        Some(value.as_f64()? == number)
-    };
-    if in_header == in_body || are_equal_numbers() == Some(true) {
+    if in_header == in_body || (value.is_number() && are_equal_numbers(&in_header, &in_body)) {
         return Ok(());
     }
     Err(differs(header, &in_header, &in_body))
 }
 
+/// `42.0` equals `42`. Whole numbers are compared whole: above 2^53 a float stands for several.
+fn are_equal_numbers(in_header: &str, in_body: &str) -> bool {
+    if let (Ok(in_header), Ok(in_body)) = (in_header.parse::<i128>(), in_body.parse::<i128>()) {
+        return in_header == in_body;
+    }
+    in_header.parse::<f64>().is_ok_and(|in_header| in_body.parse() == Ok(in_header))
+}
+
 fn required<'a>(headers: &'a HeaderMap, header: &str) -> Result<&'a str, RpcError> {
     let missing = || RpcError::header_mismatch(format!("the header {header} is missing"));
-    let value = headers.get(header).ok_or_else(missing)?;
+    let mut values = headers.get_all(header).iter();
+    let value = values.next().ok_or_else(missing)?;
+    if values.next().is_some() {
+        // A proxy may have routed by another of them.
+        return Err(RpcError::header_mismatch(format!("the header {header} is given more than once")));
+    }
     value.to_str().map_err(|_| RpcError::header_mismatch(format!("the header {header} has characters beyond ASCII")))
 }
 

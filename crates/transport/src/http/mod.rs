@@ -2,6 +2,7 @@
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
+mod body;
 mod delete;
 mod get;
 mod guard;
@@ -16,13 +17,13 @@ mod sse;
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get as on_get, post as on_post};
 use tidegate_core::{Budget, Origin, Principal, TransportKind};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use server::{RunningServer, serve};
@@ -77,7 +78,8 @@ pub(crate) struct Door {
     sessions: session::Sessions,
     /// The calls of legacy event streams, which outlive their connections.
     tasks: TaskTracker,
-    is_draining: AtomicBool,
+    /// Fires when the server shuts down: no more calls are taken, and nobody listens any more.
+    draining: CancellationToken,
 }
 
 /// The address of the client, set for each connection.
@@ -94,7 +96,7 @@ impl Door {
             options,
             sessions,
             tasks: TaskTracker::new(),
-            is_draining: AtomicBool::new(false),
+            draining: CancellationToken::new(),
         })
     }
 

@@ -1,24 +1,24 @@
 //! POST: one message of a client, modern or legacy, and its answer.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
-use tidegate_mcp::{Answer, AnswerStream, InFlight, Incoming, Notification, Rejection, Revision, RpcError, decode};
+use tidegate_mcp::{
+    Answer, AnswerStream, InFlight, Incoming, Notification, Rejection, RequestId, Revision, RpcError, decode,
+};
 
+use super::body::Unread;
 use super::get::{event_id, replayed};
-use super::replay::Replay;
+use super::replay::{Lost, Replay};
 use super::response::{accepted, event_stream, json, message, refusal, streamed_json};
 use super::session::HttpSession;
 use super::sse::EventWriter;
-use super::{Door, PeerAddress, mirror, sse};
+use super::{Door, HttpOptions, PeerAddress, body, mirror, sse};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
@@ -51,30 +51,34 @@ pub(super) async fn post(State(door): State<Arc<Door>>, request: Request) -> Res
 type BoxedResponse = Box<Response>;
 
 fn accepts_events(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    accept.contains("text/event-stream")
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    accepted.any(|accept| accept.contains("text/event-stream"))
+}
+
+/// Media types ignore case and may carry parameters.
+fn is_json(content_type: &HeaderValue) -> bool {
+    let media_type = content_type.to_str().ok().and_then(|text| text.split(';').next());
+    media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
 }
 
 async fn read_message(head: &Head, body: Body, door: &Door) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
-    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if !content_type.is_some_and(|value| value.trim_start().starts_with("application/json")) {
-        let error = RpcError::invalid_request("Invalid request: Content-Type must be application/json");
-        return Err(Box::new(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error)));
+    let refuse = |status, message: &str| {
+        door.tell_of_refusal(message);
+        Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
+    };
+    let HttpOptions { body_bytes_max, read_within, .. } = door.options;
+    if !head.headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
+        body::discard(body, read_within).await;
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
-    let bytes = read_body(body, door.options.body_bytes_max, door.options.read_within).await?;
-    Ok(decode(&bytes))
-}
-
-async fn read_body(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, BoxedResponse> {
-    let refuse = |status, message: String| Box::new(refusal(status, None, &RpcError::invalid_request(message)));
-    match tokio::time::timeout(within, Limited::new(body, bytes_max).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let message = format!("Invalid request: the body is larger than {bytes_max} bytes");
-            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, message))
+    match body::read(body, body_bytes_max, read_within).await {
+        Ok(bytes) => Ok(decode(&bytes)),
+        Err(Unread::TooLarge) => {
+            let message = format!("the body is larger than {body_bytes_max} bytes");
+            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &message))
         }
-        Ok(Err(_)) => Err(refuse(StatusCode::BAD_REQUEST, "Invalid request: the body broke off".to_owned())),
-        Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "Invalid request: the body came too slowly".to_owned())),
+        Err(Unread::BrokeOff) => Err(refuse(StatusCode::BAD_REQUEST, "the body broke off")),
+        Err(Unread::TooSlow) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
     }
 }
 
@@ -138,25 +142,25 @@ fn open_session(door: &Door, request: &tidegate_mcp::Request) -> Response {
 }
 
 /// The name of the session that a request belongs to; 400 when it names none.
-pub(super) fn session_id(headers: &HeaderMap) -> Result<&str, BoxedResponse> {
+pub(super) fn session_id<'a>(headers: &'a HeaderMap, request: Option<&RequestId>) -> Result<&'a str, BoxedResponse> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         let error = RpcError::invalid_request(
             "the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; \
              one of 2026-07-28 says its version in params._meta",
         );
-        Box::new(refusal(StatusCode::BAD_REQUEST, None, &error))
+        Box::new(refusal(StatusCode::BAD_REQUEST, request, &error))
     })
 }
 
 /// 404, upon which a client begins a new session.
-pub(super) fn no_such_session(request: Option<&tidegate_mcp::Request>) -> Response {
+pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
     let error = RpcError::invalid_request("the session does not exist or has ended; begin again with initialize");
-    refusal(StatusCode::NOT_FOUND, request.map(|request| &request.id), &error)
+    refusal(StatusCode::NOT_FOUND, request, &error)
 }
 
 fn find_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Result<Arc<HttpSession>, BoxedResponse> {
-    let id = session_id(&head.headers)?;
-    door.sessions.get(id).ok_or_else(|| Box::new(no_such_session(Some(request))))
+    let id = session_id(&head.headers, Some(&request.id))?;
+    door.sessions.get(id).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
 }
 
 async fn answer_legacy(
@@ -166,41 +170,40 @@ async fn answer_legacy(
     session: Arc<HttpSession>,
 ) -> Response {
     let peer = door.peer(head.address, Some(session.session.clone()), head.accepts_events);
+    let id = request.id.clone();
     match door.service.answer(request, &peer).await {
         Answer::Silence => accepted(),
         Answer::Whole(whole) => message(whole, false),
-        Answer::Stream(answer) if head.accepts_events && answer.may_notify() => resumable(door, &session, answer),
+        Answer::Stream(answer) if head.accepts_events && answer.may_notify() => resumable(door, &session, &id, answer),
         Answer::Stream(answer) => streamed_json(answer),
     }
 }
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
-fn resumable(door: &Arc<Door>, session: &Arc<HttpSession>, answer: AnswerStream) -> Response {
+fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerStream) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
-        return refusal(StatusCode::TOO_MANY_REQUESTS, None, &error);
+        return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
     };
     let Ok(reader) = replay.read_after(None) else { return accepted() };
     let ended = session.ended.clone();
     let is_primed = session.session.revision() >= Revision::V2025_11_25;
     door.tasks.spawn(async move {
-        tokio::select! {
+        let written = tokio::select! {
             biased;
-            () = ended.cancelled() => {}
-            _ = write_events(answer, number, &replay, is_primed) => {}
+            () = ended.cancelled() => Ok(()),
+            written = write_events(answer, number, &replay, is_primed) => written,
+        };
+        match written {
+            Ok(()) => replay.end(),
+            Err(Lost) => replay.lose(),
         }
-        replay.end();
     });
     event_stream(replayed(reader))
 }
 
-async fn write_events(
-    mut answer: AnswerStream,
-    number: u64,
-    replay: &Replay,
-    is_primed: bool,
-) -> Result<(), super::replay::Lost> {
+async fn write_events(mut answer: AnswerStream, number: u64, replay: &Replay, is_primed: bool) -> Result<(), Lost> {
     let mut writer = EventWriter::new();
     let mut event = 0;
     if is_primed {
@@ -213,14 +216,15 @@ async fn write_events(
         let bytes = writer.frame(frame, Some(&event_id(number, event)));
         replay.push(event, bytes).await?;
     }
-    match writer.end() {
+    // The event of a response that was cancelled half-way stays open: clients drop it.
+    match writer.end().filter(|_| answer.is_complete()) {
         Some(bytes) => replay.push(event, bytes).await,
         None => Ok(()),
     }
 }
 
 fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> Response {
-    if let Ok(id) = session_id(&head.headers) {
+    if let Ok(id) = session_id(&head.headers, None) {
         let Some(session) = door.sessions.get(id) else { return no_such_session(None) };
         let peer = door.peer(head.address, Some(session.session.clone()), false);
         door.service.notified(notification, &peer);
@@ -229,8 +233,13 @@ fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> R
 }
 
 async fn answer_batch(door: &Door, head: &Head, messages: Vec<Result<Incoming, Rejection>>) -> Response {
-    let session = session_id(&head.headers).ok().and_then(|id| door.sessions.get(id));
-    let peer = door.peer(head.address, session.map(|session| session.session.clone()), false);
+    let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id)) {
+        Ok(Some(session)) => Some(session.session.clone()),
+        Ok(None) => return no_such_session(None),
+        // The refusal of batches says more than that of a session that is not named.
+        Err(_) => None,
+    };
+    let peer = door.peer(head.address, session, false);
     match door.service.answer_batch(messages, &peer).await {
         Ok(Some(answers)) => json(StatusCode::OK, answers),
         Ok(None) => accepted(),

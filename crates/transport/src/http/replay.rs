@@ -32,6 +32,7 @@ struct State {
     reader: u64,
     has_reader: bool,
     has_ended: bool,
+    is_lost: bool,
 }
 
 #[derive(Debug)]
@@ -75,6 +76,17 @@ impl Replay {
         self.changed.notify_waiters();
     }
 
+    /// Says that nothing more comes because not everything could be kept: nobody can read on.
+    pub(super) fn lose(&self) {
+        let mut state = self.state.lock();
+        state.items.clear();
+        state.kept_bytes = 0;
+        state.has_ended = true;
+        state.is_lost = true;
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
     /// Whether nothing more comes.
     pub(super) fn has_ended(&self) -> bool {
         self.state.lock().has_ended
@@ -83,6 +95,9 @@ impl Replay {
     /// Reads on after `event`, or from the beginning. An earlier reader ends.
     pub(super) fn read_after(self: &Arc<Self>, event: Option<u64>) -> Result<Reader, Lost> {
         let mut state = self.state.lock();
+        if state.is_lost {
+            return Err(Lost);
+        }
         let position = match event {
             None => 0,
             Some(event) => match state.items.iter().position(|item| item.event > event) {

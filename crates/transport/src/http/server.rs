@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -135,12 +134,14 @@ async fn serve_connection(
 }
 
 async fn drain(door: &Door, connections: &TaskTracker) {
-    door.is_draining.store(true, Ordering::Relaxed);
-    door.service.registry().drain(door.options.drain_within).await;
-    door.sessions.end_all();
+    let within = door.options.drain_within;
+    door.draining.cancel();
+    door.service.registry().drain(within).await;
+    // The calls have ended; their answers may still be on their way to buffers and sockets. A client
+    // that does not read is left behind.
     door.tasks.close();
-    door.tasks.wait().await;
+    let _ = tokio::time::timeout(within, door.tasks.wait()).await;
     connections.close();
-    // Connections end by themselves once their answers have; a client that does not read is left behind.
-    let _ = tokio::time::timeout(door.options.drain_within, connections.wait()).await;
+    let _ = tokio::time::timeout(within, connections.wait()).await;
+    door.sessions.end_all();
 }

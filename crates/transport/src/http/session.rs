@@ -60,7 +60,7 @@ impl Sessions {
     /// The session of that name, which counts as used now.
     pub(super) fn get(&self, id: &str) -> Option<Arc<HttpSession>> {
         let session = self.by_id.lock().get(id).cloned()?;
-        *session.last_used.lock() = Instant::now();
+        session.touch();
         Some(session)
     }
 
@@ -110,6 +110,11 @@ impl HttpSession {
             next_stream: AtomicU64::new(1),
             streams: Mutex::default(),
         }
+    }
+
+    /// Counts as used now.
+    pub(super) fn touch(&self) {
+        *self.last_used.lock() = Instant::now();
     }
 
     /// A new event stream and its number; `None` when too many are open.

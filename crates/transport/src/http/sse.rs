@@ -3,6 +3,7 @@
 //! JSON text on one line needs no further framing: its line feeds are escaped.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -12,6 +13,8 @@ use tidegate_mcp::{AnswerStream, Frame};
 const DATA: &[u8] = b"data: ";
 const END: &[u8] = b"\n\n";
 
+/// A quiet stream gets a comment this often.
+pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// A comment, which keeps a quiet connection open.
 pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
@@ -63,6 +66,11 @@ pub(super) fn priming_event(id: &str) -> Bytes {
     format!("id: {id}\nretry: 1000\ndata: \n\n").into()
 }
 
+/// Whether an event ends with `bytes`; within one there is no line feed but those of its head.
+pub(super) fn ends_event(bytes: &[u8]) -> bool {
+    bytes.ends_with(END)
+}
+
 fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {
     let mut bytes = BytesMut::with_capacity(message_bytes + 48);
     if let Some(id) = id {
@@ -79,10 +87,16 @@ pub(super) fn body(answer: AnswerStream) -> Body {
     let state = Some((answer, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
         let (mut answer, mut writer) = state?;
-        match answer.next().await {
+        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, answer.next()).await {
+            Ok(frame) => frame,
+            // A comment has no place within an event.
+            Err(_) if writer.is_open() => answer.next().await,
+            Err(_) => return Some((Ok::<_, Infallible>(KEEP_ALIVE), Some((answer, writer)))),
+        };
+        match frame {
             Some(frame) => {
                 let bytes = writer.frame(frame, None);
-                Some((Ok::<_, Infallible>(bytes), Some((answer, writer))))
+                Some((Ok(bytes), Some((answer, writer))))
             }
             None => writer.end().map(|bytes| (Ok(bytes), None)),
         }

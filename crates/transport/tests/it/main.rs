@@ -1,1 +1,16 @@
-//! index
+//! The adapters through their public faces: pipes and sockets.
+//!
+//! - `host`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
+//!   shared with the tests of the language.
+//! - `stdio`: a client over a pipe in memory.
+//! - `http`: a client over real sockets, which sees every header and every chunk.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+#[path = "../../../mcp/tests/it/host.rs"]
+#[allow(dead_code, reason = "the tests of the language need more of it")]
+mod host;
+mod http;
+#[path = "../../../mcp/tests/it/schema.rs"]
+mod schema;
+mod stdio;

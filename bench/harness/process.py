@@ -1,0 +1,125 @@
+"""Programs under measurement: starting them, and what the system says of their memory and time."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("TIDEGATE_BENCH_CACHE", Path.home() / ".cache/tidegate/bench"))
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+TIDEGATE = Path(os.environ.get("TIDEGATE_BINARY", TARGET / "release/tidegate"))
+
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 30
+RSS_SAMPLE_SECONDS = 0.02
+ADDRESS = re.compile(rb"(127\.0\.0\.1:\d+)")
+
+
+class Server:
+    """A server on a free port of its own, from entering the block to leaving it."""
+
+    def __init__(self, *command: str | Path) -> None:
+        self.command = [str(part) for part in command]
+        self.address = ""
+
+    @classmethod
+    def tidegate(cls, *arguments: str | Path) -> Server:
+        """The release binary, which says on standard error where it listens and logs its calls there."""
+        return cls(TIDEGATE, "serve", "--listen", "127.0.0.1:0", *arguments)
+
+    def __enter__(self) -> Server:
+        output, writer = os.pipe()
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+        os.close(writer)
+        said = b""
+        with os.fdopen(output, "rb", buffering=0, closefd=False) as lines:
+            while not (found := ADDRESS.search(said)):
+                piece = lines.read(4096)
+                if not piece:
+                    raise RuntimeError(f"{self.command} ended: {said.decode(errors='replace')}")
+                said += piece
+        self.address = found[1].decode()
+        threading.Thread(target=discard, args=(output,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+
+def discard(descriptor: int) -> None:
+    """Reads the log away, so that the server never waits for its reader."""
+    while os.read(descriptor, 1 << 16):
+        pass
+    os.close(descriptor)
+
+
+def rss_anon_bytes(pid: int) -> int:
+    """The anonymous memory of a process that is resident; 0 once it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^RssAnon:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """The processor time of all living threads, to the nanosecond where the scheduler keeps it."""
+    nanoseconds = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            nanoseconds += int((task / "schedstat").read_text().split()[0])
+        except OSError:
+            continue
+    return nanoseconds / 1e9
+
+
+class RssPeak:
+    """The highest anonymous memory of a process while the block runs."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.before = rss_anon_bytes(pid)
+        self.peak = self.before
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def _sample(self) -> None:
+        while not self._ended.wait(RSS_SAMPLE_SECONDS):
+            self.peak = max(self.peak, rss_anon_bytes(self.pid))
+
+    def __enter__(self) -> RssPeak:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def growth(self) -> int:
+        return self.peak - self.before
+
+
+def settled(seconds: float = 1.0) -> None:
+    """Gives a server that has just started or answered the time to come to rest."""
+    time.sleep(seconds)

@@ -1,0 +1,150 @@
+"""MCP 2026-07-28 over raw HTTP, timed to the byte; and JSON-RPC lines over stdio."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+REVISION = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": REVISION,
+    "io.modelcontextprotocol/clientInfo": {"name": "tidegate-bench", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+UNLIMITED_ROWS = 10**12
+READ_BYTES = 1 << 20
+TAIL_BYTES = 4096
+CALL_SECONDS_MAX = 900
+# A row within a text block: its opening brace, then the escaped quote of its first name.
+ROW_OPENING = b'{\\"'
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How one answer came in, in seconds since the request was sent."""
+
+    headers_seconds: float
+    first_row_seconds: float | None
+    total_seconds: float
+    body_bytes: int
+    rows: int | None
+    is_error: bool
+    tail: str
+
+    @property
+    def rows_per_second(self) -> float:
+        return (self.rows or 0) / self.total_seconds
+
+
+def message(method: str, params: Json | None = None, request_id: int = 1) -> Json:
+    """A request of the revision."""
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**(params or {}), "_meta": META}}
+
+
+def headers(method: str, name: str | None = None) -> dict[str, str]:
+    """The headers that a request of the revision must have."""
+    return {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": REVISION,
+        "Mcp-Method": method,
+        **({"Mcp-Name": name} if name else {}),
+    }
+
+
+def connect(address: str) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(address, timeout=CALL_SECONDS_MAX)
+
+
+def send(connection: http.client.HTTPConnection, method: str, params: Json) -> http.client.HTTPResponse:
+    """Sends a request and gives its response once the headers are there."""
+    body = json.dumps(message(method, params)).encode()
+    connection.request("POST", "/mcp", body, headers(method, params.get("name")))
+    return connection.getresponse()
+
+
+def call(connection: http.client.HTTPConnection, tool: str, arguments: Json) -> str:
+    """The text of a tool's answer.
+
+    Raises RuntimeError when the tool fails.
+    """
+    response = send(connection, "tools/call", {"name": tool, "arguments": arguments})
+    answer = json.loads(response.read())
+    result = answer.get("result")
+    if response.status != HTTPStatus.OK or result is None or result.get("isError"):
+        raise RuntimeError(f"{tool} failed: {json.dumps(answer)[:2000]}")
+    return "".join(block["text"] for block in result["content"])
+
+
+def sql_arguments(sql: str) -> Json:
+    return {"sql": sql, "max_rows": UNLIMITED_ROWS}
+
+
+def time_sql(address: str, sql: str) -> Timing:
+    """Runs a statement over a connection of its own and reads its answer away as it comes."""
+    connection = connect(address)
+    connection.connect()
+    started = time.perf_counter()
+    response = send(connection, "tools/call", {"name": "sql", "arguments": sql_arguments(sql)})
+    headers_seconds = time.perf_counter() - started
+    first_row_seconds: float | None = None
+    body_bytes, tail = 0, b""
+    while piece := response.read1(READ_BYTES):
+        body_bytes += len(piece)
+        if first_row_seconds is None and ROW_OPENING in tail + piece:
+            first_row_seconds = time.perf_counter() - started
+        tail = (tail + piece)[-TAIL_BYTES:]
+    total_seconds = time.perf_counter() - started
+    connection.close()
+    rows = re.search(rb'"dev\.tidegate/rows":(\d+)', tail)
+    return Timing(
+        headers_seconds=headers_seconds,
+        first_row_seconds=first_row_seconds,
+        total_seconds=total_seconds,
+        body_bytes=body_bytes,
+        rows=int(rows[1]) if rows else None,
+        is_error=b'"isError":false' not in tail,
+        tail=tail.decode(errors="replace"),
+    )
+
+
+class Stdio:
+    """A program that speaks MCP over its standard input and output."""
+
+    def __init__(self, *command: str | Path) -> None:
+        parts = [str(part) for part in command]
+        self.process = subprocess.Popen(
+            parts, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        )
+        assert self.process.stdin and self.process.stdout
+        self._input, self._output = self.process.stdin, self.process.stdout
+        self._rest = b""
+
+    def write(self, request: Json) -> None:
+        self._input.write(json.dumps(request).encode() + b"\n")
+
+    def read(self) -> bytes:
+        """The next line, however long."""
+        pieces = [self._rest]
+        while b"\n" not in pieces[-1]:
+            piece = self._output.read(READ_BYTES)
+            if not piece:
+                raise RuntimeError("the server closed its output")
+            pieces.append(piece)
+        line, _, last = pieces[-1].partition(b"\n")
+        self._rest = last
+        return b"".join([*pieces[:-1], line])
+
+    def close(self) -> None:
+        self._input.close()
+        self.process.wait(CALL_SECONDS_MAX)
+        self._output.close()

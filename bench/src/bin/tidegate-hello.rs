@@ -1,0 +1,44 @@
+//! The same tool as `peers/rmcp-hello`, served by our core, protocol and transport, with the log and
+//! the metrics of a real node listening. Prints its address.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::event::{Events, Log, Subscriber};
+use tidegate_core::{Content, Error, ErrorKind, Limits, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
+use tidegate_mcp::{About, Service};
+use tidegate_transport::http::{HttpOptions, serve};
+use tidegate_transport::Metrics;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let metrics = Arc::new(Metrics::new());
+    let subscribers: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
+    let snapshot = SnapshotBuilder::new().tool(hello()?).build();
+    let registry = Registry::new(snapshot, Limits::default(), Events::new(subscribers));
+    let about = About {
+        name: "tidegate-hello".to_owned(),
+        title: None,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: None,
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let service = Service::new(registry, about);
+    let server = serve(listener, service, metrics, HttpOptions::default(), CancellationToken::new())?;
+    tidegate_bench::print_line(&server.address().to_string())?;
+    server.ended().await;
+    Ok(())
+}
+
+fn hello() -> anyhow::Result<Tool> {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    let handler = handler_fn(|job, reply| async move {
+        let name = job.arguments().get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| Error::new(ErrorKind::InvalidArguments, "name must be a string"))?;
+        reply.block(Content::text(format!("hello, {name}"))).await?;
+        Ok(Metadata::new())
+    });
+    Ok(Tool::new("hello", "Greets somebody by name.", handler).with_input_schema(schema)?)
+}

@@ -1,0 +1,78 @@
+//! A slow reader slows the handler, and not the memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidegate_core::{Chunk, JobState, Metadata, ReplyEvent, SnapshotBuilder, Tool, handler_fn};
+
+use crate::host::{Host, settle, told, tool_call};
+
+/// Sends the numbers from 0 up and counts those that found a place.
+fn counting_host(numbers: usize) -> (Host, Arc<AtomicUsize>) {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counter = sent.clone();
+    let handler = handler_fn(move |_, reply| {
+        let counter = counter.clone();
+        async move {
+            for number in 0..numbers {
+                reply.text(number.to_string()).await?;
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(Metadata::new())
+        }
+    });
+    (Host::new(SnapshotBuilder::new().tool(Tool::new("numbers", "", handler))), sent)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_without_a_reader_stops_after_the_bound() {
+    let (host, sent) = counting_host(1_000);
+    let mut reply = host.begin(tool_call("numbers"));
+    settle().await;
+    assert_eq!(sent.load(Ordering::SeqCst), 4);
+    assert_eq!(reply.job().status().state, JobState::Running);
+    for read in 0..3 {
+        let event = reply.next().await.unwrap();
+        assert!(matches!(event, ReplyEvent::Chunk(Chunk::Text(text)) if text == read.to_string()));
+    }
+    settle().await;
+    assert_eq!(sent.load(Ordering::SeqCst), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_arrives_in_order_and_is_counted() {
+    let (host, _) = counting_host(1_000);
+    let reply = host.begin(tool_call("numbers"));
+    let job = reply.job().clone();
+    let told = told(reply).await;
+    let expected: Vec<String> = (0..1_000).map(|number| format!("text {number}")).collect();
+    assert_eq!(told, format!("{}\ndone {{}}", expected.join("\n")));
+    assert_eq!(job.bytes(), 10 + 2 * 90 + 3 * 900);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_ends_when_its_handler_does_though_nobody_has_read_the_answer() {
+    let (host, sent) = counting_host(4);
+    let reply = host.begin(tool_call("numbers"));
+    settle().await;
+    assert_eq!(sent.load(Ordering::SeqCst), 4);
+    assert_eq!(reply.job().status().state, JobState::Done);
+    assert_eq!(host.registry.jobs().open_count(), 0);
+    assert_eq!(told(reply).await, "text 0\ntext 1\ntext 2\ntext 3\ndone {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_comes_after_the_end_though_a_copy_of_the_sender_lives_on() {
+    let handler = handler_fn(|_, reply: tidegate_core::ReplySender| async move {
+        tokio::spawn(async move {
+            settle().await;
+            let _ = reply.text("too late").await;
+        });
+        Ok(Metadata::new())
+    });
+    let host = Host::new(SnapshotBuilder::new().tool(Tool::new("late", "", handler)));
+    let mut reply = host.begin(tool_call("late"));
+    assert!(matches!(reply.next().await, Some(ReplyEvent::End(_))));
+    settle().await;
+    assert!(reply.next().await.is_none());
+}

@@ -1,0 +1,118 @@
+//! Panics, internal errors, broken output schemas: the caller reads an id, the log the detail, and the process lives.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tidegate_core::{
+    Error, ErrorKind, Handler, Metadata, Principal, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn,
+};
+
+use crate::host::{Host, told, tool_call};
+
+async fn check(handler: Arc<dyn Handler>) -> (String, String) {
+    let schema = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});
+    let tool = Tool::new("work", "", handler).with_output_schema(schema).unwrap();
+    let host = Host::new(SnapshotBuilder::new().tool(tool));
+    let reply = host.begin(tool_call("work"));
+    let job_id = reply.job().id().to_string();
+    let answer = told(reply).await;
+    let heard = host.heard.lines().replace(&job_id, "<job>");
+    // Ids are UUIDs, told as `fault <id>:`.
+    let heard = heard.lines().map(|line| match line.split_once(": ") {
+        Some((head, detail)) if head.starts_with("fault ") && head != "fault <job>" => format!("fault <id>: {detail}"),
+        _ => line.to_owned(),
+    });
+    (answer, heard.collect::<Vec<_>>().join("\n"))
+}
+
+#[tokio::test]
+async fn a_panic_becomes_an_internal_error_with_an_id() {
+    let (answer, heard) = check(handler_fn(|_, reply| async move {
+        reply.text("rows").await?;
+        panic!("the secret is {}", 42)
+    }))
+    .await;
+    insta::assert_snapshot!(answer, @r"
+    text rows
+    failed internal: internal error; the server's log has the detail under id <id>
+    ");
+    insta::assert_snapshot!(heard, @r"
+    started tool work
+    fault <id>: a handler panicked: the secret is 42
+    ended tool work: internal
+    ");
+    let (_, heard) = check(handler_fn(|_, _| async { std::panic::panic_any(7_u8) })).await;
+    assert!(heard.contains("a handler panicked: a panic without a message"), "{heard}");
+}
+
+#[tokio::test]
+async fn the_id_that_the_caller_reads_is_the_one_in_the_log() {
+    let panicking = Tool::new("panic", "", handler_fn(|_, _| async { panic!("boom") }));
+    let host = Host::new(SnapshotBuilder::new().tool(panicking).tool(crate::host::tool_that_says("say", "a")));
+    let mut reply = host.begin(tool_call("panic"));
+    let Some(tidegate_core::ReplyEvent::End(tidegate_core::Outcome::Failed(error))) = reply.next().await else {
+        panic!("no failure")
+    };
+    let id = error.id().unwrap().to_string();
+    assert!(error.to_string().contains(&id));
+    assert!(host.heard.lines().contains(&format!("fault {id}: a handler panicked: boom")));
+    assert_eq!(host.ask(tool_call("say")).await, "text a\ndone {}", "the process lives");
+}
+
+#[tokio::test]
+async fn detail_of_other_errors_is_logged_under_the_job() {
+    let (answer, heard) = check(handler_fn(|_, _| async {
+        Err(Error::new(ErrorKind::Unavailable, "the database is gone").with_detail("/srv/data: no such folder"))
+    }))
+    .await;
+    insta::assert_snapshot!(answer, @"failed unavailable: the database is gone");
+    insta::assert_snapshot!(heard, @r"
+    started tool work
+    fault <job>: /srv/data: no such folder
+    ended tool work: unavailable
+    ");
+}
+
+#[tokio::test]
+async fn a_structured_answer_must_conform_to_the_output_schema() {
+    let structured = |value: serde_json::Value| {
+        handler_fn(move |_, reply| {
+            let value = value.clone();
+            async move {
+                reply.structured(value).await?;
+                Ok(Metadata::new())
+            }
+        })
+    };
+    let (answer, _) = check(structured(json!({"rows": 3}))).await;
+    insta::assert_snapshot!(answer, @r#"
+    structured {"rows":3}
+    done {}
+    "#);
+    let (answer, heard) = check(structured(json!({"rows": "three"}))).await;
+    insta::assert_snapshot!(answer, @"failed internal: internal error; the server's log has the detail under id <id>");
+    insta::assert_snapshot!(heard, @r#"
+    started tool work
+    fault <id>: work broke its output schema: [Violation { path: "rows", message: "\"three\" is not of type \"integer\"" }]
+    ended tool work: internal
+    "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lister_that_panics_or_hangs_hurts_nobody_else() {
+    struct Lister(bool);
+    #[async_trait]
+    impl ResourceLister for Lister {
+        async fn list(&self, _: &Principal) -> Result<Vec<Resource>, Error> {
+            assert!(self.0, "no list today");
+            std::future::pending().await
+        }
+    }
+    let host = Host::new(SnapshotBuilder::new());
+    let panicked = host.registry.listed(&Lister(false), &Principal::anonymous()).await.unwrap_err();
+    assert_eq!(panicked.kind(), ErrorKind::Internal);
+    assert!(host.heard.lines().ends_with(": a handler panicked: no list today"), "{}", host.heard.lines());
+    let hung = host.registry.listed(&Lister(true), &Principal::anonymous()).await.unwrap_err();
+    assert_eq!(hung.kind(), ErrorKind::TimedOut);
+}

@@ -1,0 +1,197 @@
+//! A host program in miniature, and what a reply says, as text.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::{
+    Call, Chunk, Content, Error, Handler, Limits, Metadata, Notice, Origin, Outcome, Principal, Prompt, Proof,
+    Registry, Reply, ReplyEvent, Resource, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+};
+
+/// A call over stdio, which has no network.
+pub(crate) const LOCAL: Origin = Origin { transport: TransportKind::Stdio, peer: None };
+
+/// A registry and everything it told.
+pub(crate) struct Host {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) heard: Arc<Recorder>,
+}
+
+impl Host {
+    pub(crate) fn new(snapshot: SnapshotBuilder) -> Self {
+        Self::within(Limits::default(), snapshot)
+    }
+
+    pub(crate) fn within(limits: Limits, snapshot: SnapshotBuilder) -> Self {
+        let heard = Arc::new(Recorder::default());
+        let events = Events::new([heard.clone() as Arc<dyn Subscriber>]);
+        Self { registry: Registry::new(snapshot.build(), limits, events), heard }
+    }
+
+    /// Begins a call that passes the door.
+    pub(crate) fn begin(&self, call: Call) -> Reply {
+        self.registry.call(call).unwrap()
+    }
+
+    /// The whole answer as text, a refusal at the door included.
+    pub(crate) async fn ask(&self, call: Call) -> String {
+        match self.registry.call(call) {
+            Ok(reply) => told(reply).await,
+            Err(error) => format!("refused {}: {error}", error.kind().name()),
+        }
+    }
+}
+
+/// Keeps a line for each event.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder(Mutex<Vec<String>>);
+
+impl Recorder {
+    pub(crate) fn lines(&self) -> String {
+        self.0.lock().join("\n")
+    }
+}
+
+impl Subscriber for Recorder {
+    fn hear(&self, event: Event<'_>) {
+        let line = match event {
+            Event::CallStarted { job } => format!("started {} {}", job.target().kind(), job.target().name()),
+            Event::CallEnded { job, outcome } => {
+                format!("ended {} {}: {outcome}", job.target().kind(), job.target().name())
+            }
+            Event::CallRefused { kind, name, outcome } => format!("refused {kind} {name}: {outcome}"),
+            Event::Fault { id, detail } => format!("fault {id}: {detail}"),
+            Event::RegistryChanged { version } => format!("registry {version}"),
+            other => format!("{other:?}"),
+        };
+        self.0.lock().push(line);
+    }
+}
+
+/// A tool whose handler says `text`.
+pub(crate) fn tool_that_says(name: &str, text: &'static str) -> Tool {
+    Tool::new(name, "", saying(text))
+}
+
+/// A resource whose handler says `text`.
+pub(crate) fn resource_that_says(uri: &str, text: &'static str) -> Resource {
+    Resource::new(uri, uri, saying(text))
+}
+
+/// A prompt whose handler says `text`.
+pub(crate) fn prompt_that_says(name: &str, text: &'static str) -> Prompt {
+    Prompt::new(name, "", saying(text))
+}
+
+pub(crate) fn saying(text: &'static str) -> Arc<dyn Handler> {
+    handler_fn(move |_, reply| async move {
+        reply.text(text).await?;
+        Ok(Metadata::new())
+    })
+}
+
+/// A handler that ends only when its job is cancelled, and then at once.
+pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
+    handler_fn(|job, _| async move {
+        job.cancelled().await;
+        Ok(Metadata::new())
+    })
+}
+
+/// Somebody with a name and permissions.
+pub(crate) fn caller(subject: &str, permissions: &[&str]) -> Arc<Principal> {
+    Arc::new(Principal {
+        subject: subject.to_owned(),
+        tenant: None,
+        roles: BTreeSet::new(),
+        permissions: permissions.iter().map(|permission| (*permission).to_owned()).collect(),
+        claims: Map::new(),
+        proof: Proof::Process,
+    })
+}
+
+pub(crate) fn call(target: Target) -> Call {
+    Call::new(target, Principal::owner(), LOCAL)
+}
+
+pub(crate) fn tool_call(name: &str) -> Call {
+    call(Target::Tool(name.to_owned()))
+}
+
+pub(crate) fn with_arguments(mut call: Call, arguments: Value) -> Call {
+    call.arguments = arguments.as_object().unwrap().clone();
+    call
+}
+
+pub(crate) fn called_by(principal: &Arc<Principal>, mut call: Call) -> Call {
+    call.principal = principal.clone();
+    call
+}
+
+/// Lets every other task run until all of them wait for something. Needs paused time, in which a
+/// sleep ends only when nothing else can go on.
+pub(crate) async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// The whole reply, one line for each piece.
+pub(crate) async fn told(mut reply: Reply) -> String {
+    let mut told = String::new();
+    while let Some(event) = reply.next().await {
+        if !told.is_empty() {
+            told.push('\n');
+        }
+        told.push_str(&line(event));
+    }
+    told
+}
+
+fn line(event: ReplyEvent) -> String {
+    match event {
+        ReplyEvent::Chunk(chunk) => chunk_line(&chunk),
+        ReplyEvent::End(Outcome::Done(metadata)) => format!("done {}", Value::Object(metadata)),
+        ReplyEvent::End(Outcome::Failed(error)) => failed(&error),
+    }
+}
+
+fn failed(error: &Error) -> String {
+    let mut text = error.to_string();
+    if let Some(id) = error.id() {
+        text = text.replace(&id.to_string(), "<id>");
+    }
+    format!("failed {}: {text}", error.kind().name())
+}
+
+fn chunk_line(chunk: &Chunk) -> String {
+    let mut line = String::new();
+    let written = match chunk {
+        Chunk::Text(text) => write!(line, "text {text}"),
+        Chunk::EndOfText => write!(line, "end of text"),
+        Chunk::Block(content) => write!(line, "block {}", content_text(content)),
+        Chunk::Message(role, content) => write!(line, "{role:?} {}", content_text(content)),
+        Chunk::Structured(value) => write!(line, "structured {value}"),
+        Chunk::Completion(completion) => {
+            write!(line, "completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
+        }
+        Chunk::Notice(Notice::Progress { done, total, message }) => {
+            write!(line, "progress {done} of {total:?} {message:?}")
+        }
+        Chunk::Notice(Notice::Log { level, logger, data }) => {
+            write!(line, "log {} {logger:?} {data}", level.name())
+        }
+    };
+    written.unwrap();
+    line
+}
+
+fn content_text(content: &Content) -> String {
+    match content {
+        Content::Text { text, .. } => text.clone(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,85 @@
+//! Resources: a URI finds the resource itself, else the template that says most about it.
+
+use tidegate_core::{Access, Metadata, Principal, ResourceTemplate, SnapshotBuilder, Target, UriTemplate, handler_fn};
+
+use crate::host::{Host, LOCAL, call, resource_that_says};
+
+/// A template that says its text and the values of its variables.
+fn template(text: &str) -> ResourceTemplate {
+    let template = UriTemplate::parse(text).unwrap();
+    let (text, names) = (text.to_owned(), template.variables().map(str::to_owned).collect::<Vec<_>>());
+    let handler = handler_fn(move |job, reply| {
+        let values: Vec<_> = names.iter().map(|name| format!("{name}={:?}", job.variable(name).unwrap())).collect();
+        let said = format!("{text} {}", values.join(" "));
+        async move {
+            reply.text(said).await?;
+            Ok(Metadata::new())
+        }
+    });
+    ResourceTemplate::new(template, "template", handler)
+}
+
+fn host() -> Host {
+    let mut hidden = template("data://shop/hidden/{id}");
+    hidden.access = Access { permissions: vec!["see".to_owned()], ..Access::default() };
+    let mut typed = template("data://{database}/{table}.csv");
+    typed.mime_type = Some("text/csv".to_owned());
+    Host::new(
+        SnapshotBuilder::new()
+            .resource(resource_that_says("data://shop/orders", "the resource itself"))
+            .template(template("data://{database}/{table}"))
+            .template(template("data://shop/{table}"))
+            .template(template("data://{database}/{table}/{row}"))
+            .template(typed)
+            .template(hidden),
+    )
+}
+
+async fn check(uri: &str) -> String {
+    let answer = host().ask(call(Target::Resource(uri.to_owned()))).await;
+    answer.strip_suffix("\ndone {}").map_or(answer.clone(), str::to_owned)
+}
+
+#[tokio::test]
+async fn the_resource_itself_comes_first_then_the_template_with_most_text() {
+    insta::assert_snapshot!(check("data://shop/orders").await, @"text the resource itself");
+    insta::assert_snapshot!(check("data://shop/customers").await, @r#"text data://shop/{table} table="customers""#);
+    insta::assert_snapshot!(check("data://farm/animals").await, @r#"text data://{database}/{table} database="farm" table="animals""#);
+    insta::assert_snapshot!(check("data://farm/animals.csv").await, @r#"text data://{database}/{table}.csv database="farm" table="animals""#);
+    insta::assert_snapshot!(check("data://farm/animals.csv.csv").await, @r#"text data://{database}/{table}.csv database="farm" table="animals.csv""#);
+}
+
+#[tokio::test]
+async fn a_hidden_template_leaves_the_uri_to_the_next() {
+    insta::assert_snapshot!(check("data://shop/hidden/7").await, @r#"text data://{database}/{table}/{row} database="shop" table="hidden" row="7""#);
+}
+
+#[tokio::test]
+async fn values_are_percent_decoded_once() {
+    insta::assert_snapshot!(check("data://a%20b/c%2Fd").await, @r#"text data://{database}/{table} database="a b" table="c/d""#);
+    insta::assert_snapshot!(check("data://a%2520b/%C3%A9+").await, @r#"text data://{database}/{table} database="a%20b" table="é+""#);
+}
+
+#[tokio::test]
+async fn what_no_template_says_does_not_exist() {
+    for uri in ["data://shop/", "data:///x", "data://a/b/c/d", "data://farm/%zz", "data://farm/%ff", "DATA://a/b", ""] {
+        assert_eq!(check(uri).await, format!("refused not_found: there is no resource {uri:?}"));
+    }
+}
+
+#[test]
+fn the_last_template_of_a_text_wins_and_lists_hold_it_once() {
+    let named = |name: &str| ResourceTemplate { name: name.to_owned(), ..template("data://{table}") };
+    let snapshot = SnapshotBuilder::new().template(named("old")).template(named("new")).build();
+    let names: Vec<_> = snapshot.templates(&Principal::owner(), LOCAL).map(|template| template.name.as_str()).collect();
+    assert_eq!(names, ["new"]);
+}
+
+#[test]
+fn the_media_type_is_that_of_whoever_answers() {
+    let snapshot = host().registry.snapshot();
+    let media_type = |uri| snapshot.media_type(uri, &Principal::owner(), LOCAL);
+    assert_eq!(media_type("data://farm/animals.csv").as_deref(), Some("text/csv"));
+    assert_eq!(media_type("data://farm/animals"), None);
+    assert_eq!(media_type("nothing"), None);
+}

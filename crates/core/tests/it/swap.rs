@@ -1,0 +1,63 @@
+//! A new state while calls run.
+
+use tidegate_core::{Metadata, Principal, SnapshotBuilder, Tool, handler_fn};
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{Host, LOCAL, settle, told, tool_call, tool_that_says};
+
+#[tokio::test(start_paused = true)]
+async fn running_calls_keep_the_state_they_began_with() {
+    let gate = CancellationToken::new();
+    let opened = gate.clone();
+    let old = Tool::new(
+        "version",
+        "",
+        handler_fn(move |_, reply| {
+            let opened = opened.clone();
+            async move {
+                opened.cancelled().await;
+                reply.text("old").await?;
+                Ok(Metadata::new())
+            }
+        }),
+    );
+    let host = Host::new(SnapshotBuilder::new().tool(old));
+    let (kept, running) = (host.registry.snapshot(), host.begin(tool_call("version")));
+    settle().await;
+    host.registry.swap(SnapshotBuilder::new().tool(tool_that_says("version", "new")).build());
+    assert_eq!(host.ask(tool_call("version")).await, "text new\ndone {}");
+    gate.cancel();
+    assert_eq!(told(running).await, "text old\ndone {}");
+    assert_eq!((kept.version(), host.registry.snapshot().version()), (1, 2));
+}
+
+#[tokio::test]
+async fn each_new_version_is_announced() {
+    let host = Host::new(SnapshotBuilder::new());
+    let mut versions = host.registry.versions();
+    assert!(!versions.has_changed().unwrap());
+    host.registry.swap(SnapshotBuilder::new().tool(tool_that_says("a", "")).build());
+    versions.changed().await.unwrap();
+    assert_eq!(*versions.borrow_and_update(), 2);
+    assert_eq!(host.registry.snapshot().version(), 2, "who hears of a version finds it");
+    host.registry.swap(SnapshotBuilder::new().build());
+    host.registry.swap(SnapshotBuilder::new().build());
+    versions.changed().await.unwrap();
+    assert_eq!(*versions.borrow_and_update(), 4);
+    insta::assert_snapshot!(host.heard.lines(), @r"
+    registry 2
+    registry 3
+    registry 4
+    ");
+}
+
+#[test]
+fn tools_are_listed_in_the_order_they_were_added_and_the_last_of_a_name_wins() {
+    let titled = |name: &str, title: &str| tool_that_says(name, "").with_title(title);
+    let snapshot =
+        SnapshotBuilder::new().tool(titled("zebra", "1")).tool(titled("ape", "2")).tool(titled("zebra", "3")).build();
+    let listed: Vec<_> =
+        snapshot.tools(&Principal::owner(), LOCAL).map(|tool| (tool.name.clone(), tool.title.clone())).collect();
+    let expected = [("ape", "2"), ("zebra", "3")].map(|(name, title)| (name.to_owned(), Some(title.to_owned())));
+    assert_eq!(listed, expected);
+}

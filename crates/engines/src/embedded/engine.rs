@@ -1,0 +1,216 @@
+//! The runtime that queries run on, and the bounds that all of them share.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::machine;
+use super::memory::{NodeMemory, QueryMemory};
+
+/// The bounds of an [`Engine`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Bytes that the operators of all queries together may hold (sorts, aggregates, the build
+    /// sides of joins). What streams through is not counted. The default is a quarter of the
+    /// machine's memory, or of the control group's limit, and 1 GiB where neither is known.
+    pub memory_bytes: usize,
+    /// Bytes of `memory_bytes` that one query may hold; beyond them it spills, and where it cannot, it dies
+    /// alone. The default is half of `memory_bytes`.
+    pub query_memory_bytes: usize,
+    /// Bytes of disk that all queries together may spill to.
+    pub spill_bytes: u64,
+    /// The folder in which a temporary folder for spilling is made; the system's when there is none.
+    pub spill_folder: Option<PathBuf>,
+    /// Threads that queries run on, and the parallel parts of one query.
+    pub threads: usize,
+    /// Rows of a batch at most; tables with wide rows get less.
+    pub batch_rows: usize,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self::with_memory(machine::memory_bytes().map_or(1 << 30, |bytes| (bytes / 4).max(256 << 20)))
+    }
+}
+
+impl EngineOptions {
+    /// The default but for the memory.
+    #[must_use]
+    pub fn with_memory(memory_bytes: usize) -> Self {
+        Self {
+            memory_bytes,
+            query_memory_bytes: memory_bytes / 2,
+            spill_bytes: 20 << 30,
+            spill_folder: None,
+            threads: thread::available_parallelism().map_or(2, usize::from),
+            batch_rows: 8_192,
+        }
+    }
+}
+
+/// Threads for file system calls, beside those that compute.
+const BLOCKING_THREADS_MAX: usize = 64;
+/// The stack of a thread that computes; deep expressions beyond it grow onto the heap.
+const THREAD_STACK_BYTES: usize = 4 << 20;
+
+/// Runs the queries of all databases that were opened with it: a tokio runtime of its own, so that
+/// no query holds up a transport, one bound of memory and one of disk. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: EngineOptions,
+    runtime: Mutex<Option<Runtime>>,
+    handle: Handle,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    memory: Arc<NodeMemory>,
+    disk: Arc<DiskManager>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Waiting for its threads would block, which is forbidden where async code drops us.
+        if let Some(runtime) = self.runtime.get_mut().take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Engine {
+    /// Starts an engine.
+    ///
+    /// # Errors
+    /// `Unavailable` when its threads cannot be started or its spill folder cannot be made.
+    pub fn start(options: EngineOptions) -> Result<Self, Error> {
+        let unavailable = |what: &str, reason: String| Error::new(ErrorKind::Unavailable, format!("{what}: {reason}"));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_name("tidegate-engine")
+            .thread_stack_size(THREAD_STACK_BYTES)
+            .enable_time()
+            .build()
+            .map_err(|error| unavailable("cannot start the threads for queries", error.to_string()))?;
+        let mode = match &options.spill_folder {
+            Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
+            None => DiskManagerMode::OsTmpDirectory,
+        };
+        let disk = DiskManagerBuilder::default()
+            .with_mode(mode)
+            .with_max_temp_directory_size(options.spill_bytes)
+            .build()
+            .map_err(|error| unavailable("cannot make the folder for spilling", error.to_string()))?;
+        let inner = Inner {
+            memory: NodeMemory::new(options.memory_bytes),
+            handle: runtime.handle().clone(),
+            runtime: Mutex::new(Some(runtime)),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            disk: Arc::new(disk),
+            options,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Its bounds.
+    pub fn options(&self) -> &EngineOptions {
+        &self.inner.options
+    }
+
+    /// Bytes that the operators of all queries hold now.
+    pub fn memory_used_bytes(&self) -> usize {
+        self.inner.memory.used_bytes()
+    }
+
+    /// Bytes that are spilled to disk now.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.inner.disk.used_disk_space()
+    }
+
+    /// Tasks of queries and catalogs that have not ended.
+    pub fn running_tasks(&self) -> usize {
+        self.inner.tasks.len()
+    }
+
+    /// Cancels every query, waits at most `within` for them to end, and stops the threads.
+    pub async fn shutdown(&self, within: Duration) {
+        self.inner.closing.cancel();
+        self.inner.tasks.close();
+        // What has not ended by then is left to end by itself: its threads cannot be killed.
+        let _ = tokio::time::timeout(within, self.inner.tasks.wait()).await;
+        let runtime = self.inner.runtime.lock().take();
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// The memory of a new query.
+    pub(crate) fn query_memory(&self) -> Arc<QueryMemory> {
+        QueryMemory::new(self.inner.options.query_memory_bytes, self.inner.memory.clone())
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<DiskManager> {
+        &self.inner.disk
+    }
+
+    /// Fires when the engine shuts down.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.inner.closing
+    }
+
+    /// Runs `work` on the engine's threads; dropping the wait stops it.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let task = AbortOnDrop(self.inner.tasks.spawn_on(work, &self.inner.handle));
+        task.join().await
+    }
+
+    /// Starts `work` on the engine's threads.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.inner.tasks.spawn_on(work, &self.inner.handle);
+    }
+
+    /// Runs `work`, which waits for files, on a thread of its own.
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let task = self.inner.tasks.spawn_blocking_on(work, &self.inner.handle);
+        AbortOnDrop(task).join().await
+    }
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<Result<T, Error>>);
+
+impl<T> AbortOnDrop<T> {
+    async fn join(mut self) -> Result<T, Error> {
+        match (&mut self.0).await {
+            Ok(result) => result,
+            Err(error) if error.is_cancelled() => {
+                Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"))
+            }
+            Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
+        }
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,111 @@
+//! A JSON array of objects as the objects alone, while it is read.
+//!
+//! Only the bytes between the top-level values change, each into one other byte: the brackets and
+//! commas become white space. So nothing is gathered and positions stay what they are.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Reads `[{…}, {…}]` as `{…}\n{…}`.
+pub(crate) struct ArrayElements<R> {
+    inner: R,
+    state: State,
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    BeforeArray,
+    InArray,
+    AfterArray,
+}
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 64 * 1_024;
+
+impl<R: Read> ArrayElements<R> {
+    /// The elements of the array that `inner` holds.
+    pub(crate) fn of(inner: R) -> impl BufRead {
+        let elements = Self { inner, state: State::BeforeArray, depth: 0, in_text: false, escaped: false };
+        BufReader::with_capacity(BUFFER_BYTES, elements)
+    }
+
+    /// What becomes of one byte.
+    fn turn(&mut self, byte: u8) -> io::Result<u8> {
+        match self.state {
+            State::InArray => return Ok(self.turn_in_array(byte)),
+            State::BeforeArray if byte == b'[' => self.state = State::InArray,
+            State::BeforeArray | State::AfterArray if byte.is_ascii_whitespace() => {}
+            State::BeforeArray => return Err(malformed("something stands before the array")),
+            State::AfterArray => return Err(malformed("something stands after the array")),
+        }
+        Ok(b' ')
+    }
+
+    fn turn_in_array(&mut self, byte: u8) -> u8 {
+        if self.in_text {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_text = false,
+                _ => {}
+            }
+            return byte;
+        }
+        match byte {
+            b'"' => self.in_text = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' if self.depth > 0 => self.depth -= 1,
+            b']' => {
+                self.state = State::AfterArray;
+                return b'\n';
+            }
+            b',' if self.depth == 0 => return b'\n',
+            _ => {}
+        }
+        byte
+    }
+}
+
+impl<R: Read> Read for ArrayElements<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        if read == 0 && !buffer.is_empty() && self.state == State::InArray {
+            return Err(malformed("the array is not closed; the file is cut off"));
+        }
+        for byte in &mut buffer[..read] {
+            *byte = self.turn(*byte)?;
+        }
+        Ok(read)
+    }
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elements(text: &str) -> Result<String, String> {
+        let mut all = String::new();
+        ArrayElements::of(text.as_bytes()).read_to_string(&mut all).map_err(|error| error.to_string())?;
+        Ok(all.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn the_elements_stand_alone() {
+        assert_eq!(elements(r#" [{"a":[1,2],"b":"],\""},{"a":[]}] "#), Ok(r#"{"a":[1,2],"b":"],\""} {"a":[]}"#.into()));
+        assert_eq!(elements("[]"), Ok(String::new()));
+        assert_eq!(elements(""), Ok(String::new()));
+    }
+
+    #[test]
+    fn what_is_no_single_array_is_refused() {
+        assert!(elements(r#"[{"a":1}"#).unwrap_err().contains("cut off"));
+        assert!(elements(r#"[{"a":1}] [2]"#).unwrap_err().contains("after the array"));
+        assert!(elements(r#"{"a":1}"#).unwrap_err().contains("before the array"));
+    }
+}

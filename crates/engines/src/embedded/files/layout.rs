@@ -1,0 +1,191 @@
+//! Which files make which table.
+//!
+//! - A file at the top of a path is a table.
+//! - A folder whose data files are of one kind is one table, unless a look into them shows that
+//!   their columns do not fit together; then, and when they are of several kinds, each file is a
+//!   table of its own, called `folder.file`.
+//! - A folder with folders called `key=value` is one table with all files below it, and the keys
+//!   are columns. So is the top of a path when it has such folders, or only files called `part-…`,
+//!   as Spark and others write them.
+//! - Other folders within folders are laid out in the same way, called `folder.inner`.
+//! - Names that begin with a dot, and folders that begin with an underscore, are passed over.
+
+use super::kind::FileKind;
+use super::partitions::partition_of;
+use super::walk::{FoundFile, FoundFolder};
+
+/// The partitions that a file lies in: keys and values, the outermost first.
+pub(crate) type Partitions = Vec<(String, Option<String>)>;
+
+/// Files that are to be one table.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    /// The name that it should have.
+    pub(crate) name: String,
+    pub(crate) kind: FileKind,
+    /// In the order in which their rows come; never empty.
+    pub(crate) files: Vec<(FoundFile, Partitions)>,
+    pub(crate) origin: CandidateOrigin,
+}
+
+/// What a candidate was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CandidateOrigin {
+    /// A file by itself.
+    File,
+    /// The files of a folder, which may turn out to be tables of their own.
+    Folder,
+    /// The files of a folder with partitions, which belong together in any case.
+    Partitioned,
+}
+
+/// Something that cannot be a table, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// The tables of a database before anybody has looked into their files.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Layout {
+    /// Adds a path that is a file.
+    pub(crate) fn add_file(&mut self, file: FoundFile) {
+        self.file(file, "");
+    }
+
+    /// Adds a path that is a folder.
+    pub(crate) fn add_root(&mut self, mut root: FoundFolder) {
+        let is_one_output = root.files.len() > 1
+            && root.folders.is_empty()
+            && root.files.iter().all(|file| file.stem.starts_with("part-"))
+            && kind_of_all(&root.files).is_some();
+        if is_one_output {
+            return self.folder(root, "");
+        }
+        self.problem(&root.name, root.problem.as_deref());
+        let partitions = partitions_of(&mut root);
+        self.partitioned(&root.name, partitions);
+        root.files.into_iter().for_each(|file| self.file(file, ""));
+        root.folders.into_iter().for_each(|folder| self.folder(folder, ""));
+    }
+
+    /// Adds something that cannot be a table.
+    pub(crate) fn add_problem(&mut self, name: &str, reason: &str) {
+        self.problem(name, Some(reason));
+    }
+
+    /// All files that are to be in tables.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &FoundFile> {
+        self.candidates.iter().flat_map(|candidate| candidate.files.iter().map(|(file, _)| file))
+    }
+
+    fn folder(&mut self, mut folder: FoundFolder, prefix: &str) {
+        let name = format!("{prefix}{}", folder.name);
+        let inner_prefix = format!("{name}.");
+        let partitions = partitions_of(&mut folder);
+        if let Some(problem) = &folder.problem {
+            // A table that lacks some of its files would give wrong answers.
+            self.problem(&name, Some(problem));
+        } else if partitions.is_empty()
+            && let Some(kind) = kind_of_all(&folder.files)
+        {
+            let files = folder.files.into_iter().map(|file| (file, Partitions::new())).collect();
+            self.candidates.push(Candidate { name, kind, files, origin: CandidateOrigin::Folder });
+        } else {
+            self.partitioned(&name, partitions);
+            folder.files.into_iter().for_each(|file| self.file(file, &inner_prefix));
+        }
+        folder.folders.into_iter().for_each(|inner| self.folder(inner, &inner_prefix));
+    }
+
+    fn partitioned(&mut self, name: &str, folders: Vec<FoundFolder>) {
+        let mut files = Vec::new();
+        let mut unread = None;
+        let all = FoundFolder { folders, ..FoundFolder::default() };
+        collect(all, &Partitions::new(), &mut files, &mut unread);
+        if unread.is_some() {
+            return self.problem(name, unread.as_deref());
+        }
+        let Some((first, rest)) = files.split_first() else { return };
+        let kind = first.0.kind;
+        let keys = |partitions: &Partitions| partitions.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let first_keys = keys(&first.1);
+        let reason = if rest.iter().any(|(file, _)| file.kind != kind) {
+            Some("its partitions hold files of different formats")
+        } else if rest.iter().any(|(_, partitions)| keys(partitions) != first_keys) {
+            Some("its files do not all lie under the same partition keys")
+        } else {
+            None
+        };
+        match reason {
+            Some(_) => self.problem(name, reason),
+            None => {
+                let origin = CandidateOrigin::Partitioned;
+                self.candidates.push(Candidate { name: name.to_owned(), kind, files, origin });
+            }
+        }
+    }
+
+    fn file(&mut self, file: FoundFile, prefix: &str) {
+        let name = format!("{prefix}{}", file.stem);
+        let kind = file.kind;
+        let files = vec![(file, Partitions::new())];
+        self.candidates.push(Candidate { name, kind, files, origin: CandidateOrigin::File });
+    }
+
+    fn problem(&mut self, name: &str, reason: Option<&str>) {
+        if let Some(reason) = reason {
+            self.problems.push(Problem { name: name.to_owned(), reason: reason.to_owned() });
+        }
+    }
+}
+
+impl Candidate {
+    /// Each file as a table of its own, called `folder.file`.
+    pub(crate) fn each_alone(self) -> impl Iterator<Item = Self> {
+        let Self { name, kind, files, .. } = self;
+        files.into_iter().map(move |(file, partitions)| Self {
+            name: format!("{name}.{}", file.stem),
+            kind,
+            files: vec![(file, partitions)],
+            origin: CandidateOrigin::File,
+        })
+    }
+}
+
+/// Takes those of its folders that are partitions.
+fn partitions_of(folder: &mut FoundFolder) -> Vec<FoundFolder> {
+    let is_partition = |inner: &FoundFolder| partition_of(&inner.name).is_some();
+    let (partitions, plain) = std::mem::take(&mut folder.folders).into_iter().partition(is_partition);
+    folder.folders = plain;
+    partitions
+}
+
+fn kind_of_all(files: &[FoundFile]) -> Option<FileKind> {
+    let (first, rest) = files.split_first()?;
+    rest.iter().all(|file| file.kind == first.kind).then_some(first.kind)
+}
+
+/// All files below `folder`, with the partitions that they lie in.
+fn collect(
+    folder: FoundFolder,
+    within: &Partitions,
+    files: &mut Vec<(FoundFile, Partitions)>,
+    unread: &mut Option<String>,
+) {
+    if let (None, Some(problem)) = (&unread, folder.problem) {
+        *unread = Some(problem);
+    }
+    files.extend(folder.files.into_iter().map(|file| (file, within.clone())));
+    for inner in folder.folders {
+        let mut partitions = within.clone();
+        partitions.extend(partition_of(&inner.name));
+        collect(inner, &partitions, files, unread);
+    }
+}

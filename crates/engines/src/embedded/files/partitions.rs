@@ -1,0 +1,111 @@
+//! Hive partitions: folders called `key=value` whose names are columns of the files in them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+
+/// How Hive writes NULL.
+const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The key and the value of a folder's name; `None` when it is no partition.
+pub(crate) fn partition_of(folder_name: &str) -> Option<(String, Option<String>)> {
+    let (key, value) = folder_name.split_once('=')?;
+    if key.is_empty() {
+        return None;
+    }
+    let value = (value != NULL_VALUE).then(|| unescaped(value));
+    Some((unescaped(key), value))
+}
+
+/// Undoes Hive's escapes: `%` and two hexadecimal digits.
+fn unescaped(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, after)) = rest.split_first() {
+        let escape = (first == b'%')
+            .then(|| after.get(..2))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match escape {
+            Some(byte) => {
+                plain.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                plain.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(plain).unwrap_or_else(|_| text.to_owned())
+}
+
+/// The column that the `values` of one key make: whole numbers, dates, or else text.
+pub(crate) fn column_of<'a>(key: &str, values: impl Iterator<Item = &'a Option<String>> + Clone) -> FieldRef {
+    let present = || values.clone().flatten();
+    let data_type = if present().next().is_none() {
+        DataType::Utf8
+    } else if present().all(|value| is_whole_number(value)) {
+        DataType::Int64
+    } else if present().all(|value| is_date(value)) {
+        DataType::Date32
+    } else {
+        DataType::Utf8
+    };
+    Arc::new(Field::new(key, data_type, values.clone().any(Option::is_none)))
+}
+
+/// Numbers with leading zeros are codes, not numbers.
+fn is_whole_number(value: &str) -> bool {
+    value.parse::<i64>().is_ok_and(|number| number.to_string() == value)
+}
+
+fn is_date(value: &str) -> bool {
+    let shape = value.len() == 10
+        && value.bytes().enumerate().all(|(index, byte)| match index {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    shape && matches!(ScalarValue::try_from_string(value.to_owned(), &DataType::Date32), Ok(date) if !date.is_null())
+}
+
+/// `value` as the type of its column.
+pub(crate) fn value_of(value: Option<&str>, data_type: &DataType) -> Result<ScalarValue, String> {
+    let scalar = match value {
+        Some(text) => ScalarValue::try_from_string(text.to_owned(), data_type),
+        None => ScalarValue::try_new_null(data_type),
+    };
+    scalar.map_err(|error| error.strip_backtrace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_called_key_value_are_partitions() {
+        let partition = |name| partition_of(name);
+        assert_eq!(partition("year=2024"), Some(("year".to_owned(), Some("2024".to_owned()))));
+        assert_eq!(partition("city=S%C3%A3o%2FPaulo"), Some(("city".to_owned(), Some("São/Paulo".to_owned()))));
+        assert_eq!(partition("k=100%"), Some(("k".to_owned(), Some("100%".to_owned()))));
+        assert_eq!(partition("k=__HIVE_DEFAULT_PARTITION__"), Some(("k".to_owned(), None)));
+        assert_eq!(partition("plain"), None);
+        assert_eq!(partition("=x"), None);
+    }
+
+    #[test]
+    fn values_decide_the_type_of_their_column() {
+        let type_of = |values: &[&str]| {
+            let values: Vec<Option<String>> = values.iter().map(|value| Some((*value).to_owned())).collect();
+            column_of("k", values.iter()).data_type().clone()
+        };
+        assert_eq!(type_of(&["1", "20", "-3"]), DataType::Int64);
+        assert_eq!(type_of(&["01", "02"]), DataType::Utf8);
+        assert_eq!(type_of(&["2024-01-31", "2024-02-29"]), DataType::Date32);
+        assert_eq!(type_of(&["2024-02-30"]), DataType::Utf8);
+        assert_eq!(type_of(&["a", "1"]), DataType::Utf8);
+    }
+}

@@ -1,0 +1,120 @@
+//! Parquet and Arrow: the file tells its columns itself.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
+use parquet::arrow::parquet_to_arrow_schema;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+
+use super::super::wall::reason_of;
+use super::{Probed, Shape};
+
+/// Files of more columns keep only their row count: the bounds of each column would weigh more
+/// than they help.
+const STATISTICS_COLUMNS_MAX: usize = 1_000;
+
+/// Looks into a Parquet file's footer.
+pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
+    let metadata = ParquetMetaDataReader::new()
+        .with_page_index_policy(PageIndexPolicy::Skip)
+        .parse_and_finish(&file)
+        .map_err(|error| format!("it is no readable Parquet file: {}", plain(&error.to_string())))?;
+    let about = metadata.file_metadata();
+    let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())
+        .map_err(|error| format!("its schema cannot be read: {}", plain(&error.to_string())))?;
+    // Views are what DataFusion reads text from Parquet as; metadata of the writer says nothing to us.
+    let schema = Arc::new(without_metadata(&transform_schema_to_view(&schema)));
+    check_names(&schema)?;
+    let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &schema)
+        .ok()
+        .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
+        .map(Arc::new);
+    let rows = u64::try_from(about.num_rows()).ok();
+    let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
+    Ok(Probed {
+        shape: Shape::Parquet,
+        rows,
+        row_bytes: rows.and_then(|rows| u64::try_from(bytes).ok()?.checked_div(rows)),
+        schema,
+        statistics,
+    })
+}
+
+/// How an Arrow IPC file with a footer begins and ends.
+const ARROW_MAGIC: &[u8] = b"ARROW1";
+/// How each message of an Arrow IPC stream begins, before its length.
+const STREAM_MARK: &[u8] = &[0xFF; 4];
+
+/// Looks into an Arrow IPC file's footer, or a stream's beginning.
+pub(super) fn probe_arrow(mut file: File) -> Result<Probed, String> {
+    let failed = |reason: &str| format!("it is no readable Arrow IPC file: {}", plain(reason));
+    let mut start = [0; 8];
+    file.read_exact(&mut start).map_err(|_| failed("it is too short"))?;
+    file.rewind().map_err(|error| reason_of(&error))?;
+    let (shape, schema) = if start.starts_with(ARROW_MAGIC) {
+        check_footer(&mut file)?;
+        let reader = FileReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
+        (Shape::ArrowFile, reader.schema())
+    } else if start.starts_with(STREAM_MARK) {
+        check_length(&start[4..], file.metadata().map_err(|error| reason_of(&error))?.len())?;
+        let reader = StreamReader::try_new(BufReader::new(&file), None).map_err(|error| failed(&error.to_string()))?;
+        (Shape::ArrowStream, reader.schema())
+    } else {
+        return Err(failed("it begins like neither a file nor a stream"));
+    };
+    check_names(&schema)?;
+    Ok(Probed { shape, schema: Arc::new(without_metadata(&schema)), rows: None, row_bytes: None, statistics: None })
+}
+
+/// The reader gives memory for as much as the footer says it has; so it must not say nonsense.
+fn check_footer(file: &mut File) -> Result<(), String> {
+    let io = |error: std::io::Error| reason_of(&error);
+    let end = file.seek(SeekFrom::End(-10)).map_err(|_| "the file is cut off".to_owned())?;
+    let mut tail = [0; 10];
+    file.read_exact(&mut tail).map_err(io)?;
+    file.rewind().map_err(io)?;
+    if !tail.ends_with(ARROW_MAGIC) {
+        return Err("the file is cut off: it has no footer".to_owned());
+    }
+    check_length(&tail[..4], end)
+}
+
+fn check_length(little_endian: &[u8], bytes_max: u64) -> Result<(), String> {
+    let length = <[u8; 4]>::try_from(little_endian).map(u32::from_le_bytes).unwrap_or(u32::MAX);
+    if u64::from(length) <= bytes_max {
+        Ok(())
+    } else {
+        Err("the file is damaged: a length is beyond its end".to_owned())
+    }
+}
+
+fn without_metadata(schema: &Schema) -> Schema {
+    Schema::new(
+        schema
+            .fields()
+            .iter()
+            .map(|field| field.as_ref().clone().with_metadata(Default::default()))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn check_names(schema: &Schema) -> Result<(), String> {
+    if schema.fields().is_empty() {
+        return Err("it has no columns".to_owned());
+    }
+    let mut names = std::collections::HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name().as_str())) {
+        Some(twice) => Err(format!("it has two columns called {:?}", twice.name())),
+        None => Ok(()),
+    }
+}
+
+/// The message without the names of the library's error kinds.
+fn plain(message: &str) -> &str {
+    message.rsplit_once(" error: ").map_or(message, |(_, text)| text)
+}

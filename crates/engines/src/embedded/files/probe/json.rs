@@ -1,0 +1,124 @@
+//! JSON: an array of objects, or one object after the other; the columns from the first of them.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufRead;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
+use serde_json::{Map, Value};
+
+use super::super::json_array::ArrayElements;
+use super::super::kind::Compression;
+use super::super::limits::FileLimits;
+use super::super::text::{Allowance, first_byte, open_text, problem_of};
+use super::super::widen::{Bend, wider};
+use super::{Probed, Shape, text_column};
+
+/// Looks into a JSON file.
+pub(super) fn probe(file: File, compression: Compression, limits: &FileLimits) -> Result<Probed, String> {
+    let mut text = open_text(file, compression, Allowance::of(limits.row_bytes_max))?;
+    match first_byte(&mut text).map_err(|error| problem_of(&error, compression))? {
+        Some(b'[') => probe_objects(ArrayElements::of(text), compression, limits),
+        Some(b'{') => probe_objects(text, compression, limits),
+        Some(_) => Err("it holds neither an array of objects nor objects".to_owned()),
+        None => Err("the file is empty".to_owned()),
+    }
+}
+
+fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimits) -> Result<Probed, String> {
+    let mut objects = serde_json::Deserializer::from_reader(text).into_iter::<Value>();
+    let mut columns = Columns::default();
+    let mut rows = 0;
+    let mut is_all = false;
+    while rows < limits.inferred_rows {
+        let Some(value) = objects.next() else {
+            is_all = true;
+            break;
+        };
+        match value.map_err(|error| reason_of(&error, rows + 1, compression))? {
+            Value::Object(object) => columns.learn(object)?,
+            _ => return Err(format!("row {} is no object", rows + 1)),
+        }
+        rows += 1;
+        if columns.fields.len() > limits.columns_max {
+            return Err(format!("its objects have more than {} different keys", limits.columns_max));
+        }
+    }
+    if columns.fields.is_empty() {
+        return Err("it holds no object with a key, so there are no columns".to_owned());
+    }
+    let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
+    Ok(Probed {
+        shape: Shape::Json,
+        schema: Arc::new(Schema::new(columns.fields)),
+        rows: is_all.then_some(rows as u64),
+        row_bytes: Some(row_bytes),
+        statistics: None,
+    })
+}
+
+fn reason_of(error: &serde_json::Error, row: usize, compression: Compression) -> String {
+    match error.io_error_kind() {
+        Some(kind) => {
+            let text = error.to_string();
+            let plain = text.split(" at line ").next().unwrap_or(&text);
+            problem_of(&std::io::Error::new(kind, plain), compression)
+        }
+        None => format!("row {row} is no valid JSON: {error}"),
+    }
+}
+
+/// The columns, in the order in which their names were first seen.
+#[derive(Default)]
+struct Columns {
+    fields: Vec<Field>,
+    positions: HashMap<String, usize>,
+}
+
+impl Columns {
+    fn learn(&mut self, object: Map<String, Value>) -> Result<(), String> {
+        for (name, value) in object {
+            let mixed =
+                || format!("the values of {name:?} are objects or arrays in some rows and something else in others");
+            let told = type_of(&value).ok_or_else(mixed)?;
+            match self.positions.get(&name) {
+                Some(&position) => {
+                    let known = &mut self.fields[position];
+                    let both = wider(known.data_type(), &told, Bend::ToText).ok_or_else(mixed)?;
+                    known.set_data_type(both);
+                }
+                None => {
+                    self.fields.push(text_column(&name, told));
+                    self.positions.insert(name, self.fields.len() - 1);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The type of a value; `None` for an array whose elements cannot be of one type.
+fn type_of(value: &Value) -> Option<DataType> {
+    Some(match value {
+        Value::Null => DataType::Null,
+        Value::Bool(_) => DataType::Boolean,
+        Value::Number(number) if number.is_i64() => DataType::Int64,
+        // A float would lose digits of it.
+        Value::Number(number) if number.is_u64() => DataType::Utf8,
+        Value::Number(_) => DataType::Float64,
+        Value::String(_) => DataType::Utf8,
+        Value::Array(items) => {
+            let mut item_type = DataType::Null;
+            for item in items {
+                item_type = wider(&item_type, &type_of(item)?, Bend::ToText)?;
+            }
+            DataType::List(Arc::new(Field::new_list_field(item_type, true)))
+        }
+        Value::Object(object) => {
+            let fields: Option<Fields> =
+                object.iter().map(|(name, value)| Some(text_column(name, type_of(value)?))).collect();
+            DataType::Struct(fields?)
+        }
+    })
+}

@@ -1,0 +1,231 @@
+//! The tables as they are now: looks again when the last look is old, and reads only what changed.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidegate_core::{Error, ErrorKind};
+use tokio::sync::Mutex;
+
+use super::layout::{Layout, Problem};
+use super::limits::FileLimits;
+use super::probe::probe;
+use super::snapshot::{Assembly, ProbeResult, Snapshot};
+use super::table::Learned;
+use super::unite::location_of;
+use super::walk::{Fingerprint, FoundFile, Walker};
+use super::wall::{Wall, reason_of};
+use crate::embedded::engine::Engine;
+use crate::embedded::store::CatalogStore;
+
+/// How many times as long as a look took we wait at least until the next.
+const PAUSE_PER_LOOK: u32 = 10;
+
+/// The files of a database and the tables that they make.
+#[derive(Debug)]
+pub(crate) struct Files {
+    paths: Vec<PathBuf>,
+    limits: FileLimits,
+    engine: Engine,
+    learned: Arc<Learned>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    snapshot: Option<Arc<Snapshot>>,
+    fresh_until: Option<Instant>,
+    /// What `snapshot` was made from.
+    made_from: Option<Found>,
+    lessons: u64,
+    probes: HashMap<String, (Fingerprint, ProbeResult)>,
+}
+
+/// What one look found, to be compared with another.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    /// The location and fingerprint of each file, in their order.
+    files: Vec<(String, Option<Fingerprint>)>,
+    problems: Vec<Problem>,
+}
+
+/// What one look found, to make tables from.
+struct Look {
+    wall: Wall,
+    layout: Layout,
+    found: Found,
+}
+
+impl Files {
+    pub(crate) fn new(paths: Vec<PathBuf>, limits: FileLimits, engine: Engine) -> Self {
+        Self { paths, limits, engine, learned: Arc::default(), state: Mutex::default() }
+    }
+
+    /// Where readers tell what rows taught them.
+    pub(crate) fn learned(&self) -> &Arc<Learned> {
+        &self.learned
+    }
+
+    /// How far it looks.
+    pub(crate) fn limits(&self) -> &FileLimits {
+        &self.limits
+    }
+
+    /// The tables as they are now, or were a moment ago.
+    pub(crate) async fn current(&self) -> Result<Arc<Snapshot>, Error> {
+        // Held while looking, so that many callers make one look.
+        let mut state = self.state.lock().await;
+        let lessons = self.learned.lessons();
+        if let (Some(snapshot), Some(until)) = (&state.snapshot, state.fresh_until)
+            && Instant::now() < until
+            && lessons == state.lessons
+        {
+            return Ok(snapshot.clone());
+        }
+        let began = Instant::now();
+        let look = self.look().await?;
+        let pause = self.pause_after(began.elapsed());
+        if let Some(snapshot) = &state.snapshot
+            && state.made_from.as_ref() == Some(&look.found)
+            && lessons == state.lessons
+        {
+            let snapshot = snapshot.clone();
+            state.fresh_until = Some(Instant::now() + pause);
+            return Ok(snapshot);
+        }
+        let snapshot = Arc::new(self.assemble(look, &mut state, lessons).await?);
+        state.snapshot = Some(snapshot.clone());
+        state.fresh_until = Some(Instant::now() + pause);
+        Ok(snapshot)
+    }
+
+    fn pause_after(&self, look: Duration) -> Duration {
+        match self.limits.rescan_after {
+            Duration::ZERO => Duration::ZERO,
+            least => least.max(look * PAUSE_PER_LOOK),
+        }
+    }
+
+    async fn look(&self) -> Result<Look, Error> {
+        let (paths, limits) = (self.paths.clone(), self.limits);
+        self.engine.run_blocking(move || look(&paths, limits)).await
+    }
+
+    async fn assemble(&self, look: Look, state: &mut State, lessons: u64) -> Result<Snapshot, Error> {
+        let Look { wall, layout, found } = look;
+        let current: HashMap<&str, &Option<Fingerprint>> =
+            found.files.iter().map(|(location, fingerprint)| (location.as_str(), fingerprint)).collect();
+        if lessons > 0 {
+            let there: HashSet<String> = current.keys().map(|location| location_of(location).to_string()).collect();
+            self.learned.keep_only(|location| there.contains(location));
+        }
+        state.probes.retain(|location, (probed, _)| {
+            current.get(location.as_str()).is_some_and(|now| now.as_ref() == Some(probed))
+        });
+        let mut layout = Some(layout);
+        let mut missing = layout.as_ref().map(|layout| Assembly::to_probe(layout, &self.limits)).unwrap_or_default();
+        // The second time all files of folders that fell apart have been looked into.
+        loop {
+            self.probe_all(missing, &wall, state).await?;
+            let probes =
+                state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect();
+            let (learned, wall_of_store) = (self.learned.clone(), wall.clone());
+            let batch_rows = self.engine.options().batch_rows;
+            let Some(given) = layout.take() else {
+                return Err(Error::internal("files of a folder were looked into and are missing all the same"));
+            };
+            let again = given.clone();
+            let assembled = self
+                .engine
+                .run_blocking(move || {
+                    let assembly = Assembly { probes: &probes, learned: &learned, batch_rows };
+                    Ok(assembly.assemble(given, |files| CatalogStore::new(wall_of_store, files)))
+                })
+                .await?;
+            match assembled {
+                Ok(snapshot) => {
+                    state.made_from = Some(found);
+                    state.lessons = lessons;
+                    return Ok(snapshot);
+                }
+                Err(more) => {
+                    missing = more;
+                    layout = Some(again);
+                }
+            }
+        }
+    }
+
+    /// Looks into those of `files` that are not known, on several threads.
+    async fn probe_all(&self, files: Vec<FoundFile>, wall: &Wall, state: &mut State) -> Result<(), Error> {
+        let unknown: Vec<FoundFile> =
+            files.into_iter().filter(|file| !state.probes.contains_key(&file.location)).collect();
+        let parts = self.engine.options().threads.max(1);
+        let share = unknown.len().div_ceil(parts).max(1);
+        let works = unknown.chunks(share).map(|files| {
+            let (files, wall, limits) = (files.to_vec(), wall.clone(), self.limits);
+            self.engine.run_blocking(move || {
+                Ok(files
+                    .into_iter()
+                    .filter_map(|file| {
+                        let fingerprint = *file.fingerprint.as_ref().ok()?;
+                        let result = probe(&file, &wall, &limits).map(Arc::new);
+                        Some((file.location, (fingerprint, result)))
+                    })
+                    .collect::<Vec<_>>())
+            })
+        });
+        for probed in futures::future::try_join_all(works).await? {
+            state.probes.extend(probed);
+        }
+        Ok(())
+    }
+}
+
+fn look(paths: &[PathBuf], limits: FileLimits) -> Result<Look, Error> {
+    let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
+    if !paths.is_empty() && real.iter().all(Option::is_none) {
+        let reason = std::fs::canonicalize(&paths[0]).err().map(|error| reason_of(&error)).unwrap_or_default();
+        let detail = format!("{}: {reason}", paths[0].display());
+        return Err(Error::new(ErrorKind::Unavailable, "the database's files are gone").with_detail(detail));
+    }
+    let wall = Wall::around(real.iter().flatten().cloned().collect());
+    let mut walker = Walker::new(&wall, limits);
+    let mut layout = Layout::default();
+    let several = paths.len() > 1;
+    for (index, (path, real)) in paths.iter().zip(&real).enumerate() {
+        let name = name_of(path, real.as_deref());
+        // Folders of the same name are told apart by their number.
+        let prefix = if several {
+            format!("{}{name}/", if index == 0 { String::new() } else { format!("{}~", index + 1) })
+        } else {
+            String::new()
+        };
+        match real {
+            None => layout.add_problem(&name, "the path is gone"),
+            Some(real) if real.is_dir() => {
+                let root = walker.folder(real, &name, &prefix);
+                layout.add_root(root);
+            }
+            Some(real) => match walker.file(path, format!("{prefix}{}", file_name_of(path))) {
+                Some(file) => layout.add_file(file),
+                None => layout.add_problem(&name, &format!("{} is in no format that is known", file_name_of(real))),
+            },
+        }
+    }
+    let files = layout.files().map(|file| (file.location.clone(), file.fingerprint.as_ref().ok().copied())).collect();
+    drop(walker);
+    let found = Found { files, problems: layout.problems.clone() };
+    Ok(Look { wall, layout, found })
+}
+
+fn name_of(path: &Path, real: Option<&Path>) -> String {
+    // `.` and `..` have no name of their own.
+    let named = if path.file_name().is_some() { Some(path) } else { real };
+    named.and_then(Path::file_name).map_or_else(|| "files".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn file_name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

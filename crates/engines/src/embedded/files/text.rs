@@ -1,0 +1,106 @@
+//! The bytes of a text file: decompressed, without a byte order mark, and bounded.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::kind::Compression;
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 64 * 1_024;
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The bytes of a text file that may be read until the allowance is renewed.
+///
+/// A quote that is never closed makes the rest of a file one row; without a bound that row would
+/// be gathered whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowance {
+    bytes_max: usize,
+    bytes_left: Arc<AtomicUsize>,
+}
+
+impl Allowance {
+    pub(crate) fn of(bytes_max: usize) -> Self {
+        Self { bytes_max, bytes_left: Arc::new(AtomicUsize::new(bytes_max)) }
+    }
+
+    /// Allows as much again, once what was read has become rows.
+    pub(crate) fn renew(&self) {
+        self.bytes_left.store(self.bytes_max, Ordering::Relaxed);
+    }
+
+    fn take(&self, bytes: usize) -> io::Result<()> {
+        let left = self.bytes_left.load(Ordering::Relaxed);
+        self.bytes_left.store(left.saturating_sub(bytes), Ordering::Relaxed);
+        if bytes <= left {
+            return Ok(());
+        }
+        let mebibytes = self.bytes_max >> 20;
+        Err(io::Error::other(format!("{mebibytes} MiB without the end of a row; is a quote or a bracket not closed?")))
+    }
+}
+
+/// The text of a file from its beginning.
+pub(crate) fn open_text(
+    file: File,
+    compression: Compression,
+    allowance: Allowance,
+) -> Result<impl BufRead + Send, String> {
+    let decompressed =
+        compression.of_datafusion().convert_read(file).map_err(|error| error.strip_backtrace().to_string())?;
+    let mut text = BufReader::with_capacity(BUFFER_BYTES, Bounded { inner: decompressed, allowance });
+    skip_byte_order_mark(&mut text).map_err(|error| problem_of(&error, compression))?;
+    Ok(text)
+}
+
+/// What went wrong while reading, for people.
+pub(crate) fn problem_of(error: &io::Error, compression: Compression) -> String {
+    let text = super::wall::reason_of(error);
+    match compression {
+        Compression::None => text,
+        _ => format!("the compressed file is damaged or cut off: {text}"),
+    }
+}
+
+fn skip_byte_order_mark(text: &mut impl BufRead) -> io::Result<()> {
+    if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
+    Ok(())
+}
+
+/// Whether the text has nothing but white space left; leaves its first other byte to be read.
+pub(crate) fn first_byte(text: &mut impl BufRead) -> io::Result<Option<u8>> {
+    loop {
+        let buffer = text.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(None);
+        }
+        match buffer.iter().position(|byte| !byte.is_ascii_whitespace()) {
+            Some(position) => {
+                let byte = buffer[position];
+                text.consume(position);
+                return Ok(Some(byte));
+            }
+            None => {
+                let white = buffer.len();
+                text.consume(white);
+            }
+        }
+    }
+}
+
+struct Bounded<R> {
+    inner: R,
+    allowance: Allowance,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.allowance.take(read)?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,192 @@
+//! One table from the files of a candidate: their columns united, their rows added up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
+use datafusion::datasource::table_schema::TableSchema;
+use object_store::ObjectMeta;
+use object_store::path::Path as Location;
+
+use super::kind::Compression;
+use super::layout::{Candidate, Partitions};
+use super::partitions::{column_of, value_of};
+use super::probe::{Probed, Shape};
+use super::table::{FileTable, Learned, TableFile};
+use super::walk::FoundFile;
+use super::widen::{Bend, settled_fields, union, wider};
+
+/// How much larger text is than its compressed form, as a rule.
+const COMPRESSION_RATIO: u64 = 5;
+
+/// What was found in one file of a candidate; none in files that were not looked into.
+pub(crate) type ProbedFile = (FoundFile, Partitions, Option<Arc<Probed>>);
+
+/// Makes the table of `candidate` from its `files`, at least one of which was looked into. The error says
+/// why they do not fit together.
+pub(crate) fn table_of(
+    candidate: &Candidate,
+    files: &[ProbedFile],
+    learned: &Learned,
+    batch_rows_max: usize,
+) -> Result<FileTable, String> {
+    let probed: Vec<&Arc<Probed>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
+    let shape = probed.first().ok_or("none of its files can be read")?.shape;
+    if probed.iter().any(|other| other.shape != shape) {
+        return Err("its files are written differently".to_owned());
+    }
+    let file_schema = united_schema(shape, files, learned)?;
+    let (partition_columns, mut partition_values) = partitions(&file_schema, files)?;
+    let schema = TableSchema::builder(file_schema.clone()).with_table_partition_cols(partition_columns).build();
+    let row_bytes = average(probed.iter().filter_map(|probed| probed.row_bytes));
+    let rows = files.iter().map(|(_, _, probed)| probed.as_ref()?.rows).sum::<Option<u64>>();
+    let table_files: Vec<TableFile> = files
+        .iter()
+        .map(|(file, _, probed)| TableFile {
+            meta: meta_of(file),
+            partition_values: partition_values.next().unwrap_or_default(),
+            statistics: probed.as_ref().and_then(|probed| statistics_of(probed, &file_schema)),
+        })
+        .collect();
+    let text_bytes = table_files.iter().map(|file| file.meta.size).sum::<u64>()
+        * if candidate.kind.compression == Compression::None { 1 } else { COMPRESSION_RATIO };
+    Ok(FileTable {
+        name: candidate.name.clone(),
+        shape,
+        compression: candidate.kind.compression,
+        rows,
+        estimated_rows: rows.or_else(|| row_bytes.map(|row_bytes| text_bytes / row_bytes.max(1))),
+        row_bytes,
+        batch_rows_max: batch_rows_max.max(1),
+        comment: None,
+        files: table_files,
+        schema,
+    })
+}
+
+fn united_schema(shape: Shape, files: &[ProbedFile], learned: &Learned) -> Result<SchemaRef, String> {
+    let mut united: Option<Fields> = None;
+    for (file, _, probed) in files {
+        let Some(probed) = probed else { continue };
+        let fields = match learned.about(location_of(&file.location).as_ref()) {
+            Some(lessons) => with_lessons(probed.schema.fields(), &lessons),
+            None => probed.schema.fields().clone(),
+        };
+        united = Some(match &united {
+            None => fields,
+            Some(before) => both(shape, before, &fields)?,
+        });
+    }
+    let fields = united.ok_or("none of its files can be read")?;
+    Ok(Arc::new(Schema::new(if shape.is_text() { settled_fields(&fields) } else { fields })))
+}
+
+fn both(shape: Shape, a: &Fields, b: &Fields) -> Result<Fields, String> {
+    let differ = |name: String| format!("the column {name:?} has types that do not fit together");
+    match shape {
+        Shape::Json => union(a, b, Bend::ToText).map_err(differ),
+        Shape::Parquet => union(a, b, Bend::NumbersOnly).map_err(differ),
+        // Their rows are read by position.
+        Shape::Csv { .. } | Shape::ArrowFile | Shape::ArrowStream => {
+            let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
+            let same = same_names && (shape.is_text() || a == b);
+            if same {
+                union(a, b, Bend::ToText).map_err(differ)
+            } else {
+                Err("its files have different columns".to_owned())
+            }
+        }
+    }
+}
+
+fn with_lessons(fields: &Fields, lessons: &BTreeMap<String, DataType>) -> Fields {
+    let learn = |field: &Arc<datafusion::arrow::datatypes::Field>| match lessons.get(field.name()) {
+        Some(lesson) => {
+            let data_type = wider(field.data_type(), lesson, Bend::ToText).unwrap_or(DataType::Utf8);
+            Arc::new(field.as_ref().clone().with_data_type(data_type))
+        }
+        None => field.clone(),
+    };
+    fields.iter().map(learn).collect()
+}
+
+type Columns = Vec<datafusion::arrow::datatypes::FieldRef>;
+
+/// The columns that the folders' names make, and the values of each file. A key that is a column
+/// of the files too is left to the files.
+fn partitions(
+    file_schema: &Schema,
+    files: &[ProbedFile],
+) -> Result<(Columns, impl Iterator<Item = Vec<ScalarValue>> + use<>), String> {
+    let keys = files.first().map(|(_, partitions, _)| partitions.as_slice()).unwrap_or_default();
+    let mut columns = Columns::new();
+    let mut positions = Vec::new();
+    for (position, (key, _)) in keys.iter().enumerate() {
+        if file_schema.field_with_name(key).is_ok() || columns.iter().any(|column| column.name() == key) {
+            continue;
+        }
+        columns.push(column_of(key, files.iter().map(|(_, partitions, _)| &partitions[position].1)));
+        positions.push(position);
+    }
+    let mut values = Vec::with_capacity(files.len());
+    for (_, partitions, _) in files {
+        let row: Result<Vec<ScalarValue>, String> = positions
+            .iter()
+            .zip(&columns)
+            .map(|(&position, column)| value_of(partitions[position].1.as_deref(), column.data_type()))
+            .collect();
+        values.push(row?);
+    }
+    Ok((columns, values.into_iter()))
+}
+
+/// What DataFusion reads the file by: its location in the database, never its path.
+pub(crate) fn meta_of(file: &FoundFile) -> ObjectMeta {
+    let (size, modified) = match &file.fingerprint {
+        Ok(fingerprint) => (fingerprint.bytes, fingerprint.modified),
+        Err(_) => (0, std::time::SystemTime::UNIX_EPOCH),
+    };
+    ObjectMeta {
+        location: location_of(&file.location),
+        last_modified: modified.into(),
+        size,
+        e_tag: None,
+        version: None,
+    }
+}
+
+/// A location as the object store names it.
+pub(crate) fn location_of(location: &str) -> Location {
+    Location::from_iter(location.split('/'))
+}
+
+/// The file's statistics, in the order of the table's columns.
+fn statistics_of(probed: &Probed, table_columns: &Schema) -> Option<Arc<Statistics>> {
+    let known = probed.statistics.as_ref();
+    if let Some(known) = known
+        && probed.schema.fields() == table_columns.fields()
+    {
+        return Some(known.clone());
+    }
+    let column_of_file = |field: &Arc<datafusion::arrow::datatypes::Field>| {
+        let (position, mine) = probed.schema.column_with_name(field.name())?;
+        let known = known?.column_statistics.get(position)?;
+        (mine.data_type() == field.data_type()).then(|| known.clone())
+    };
+    Some(Arc::new(Statistics {
+        num_rows: Precision::Exact(usize::try_from(probed.rows?).ok()?),
+        total_byte_size: known.map_or(Precision::Absent, |known| known.total_byte_size),
+        column_statistics: table_columns
+            .fields()
+            .iter()
+            .map(|field| column_of_file(field).unwrap_or_else(ColumnStatistics::new_unknown))
+            .collect(),
+    }))
+}
+
+fn average(values: impl Iterator<Item = u64>) -> Option<u64> {
+    let (sum, count) = values.fold((0_u64, 0_u64), |(sum, count), value| (sum + value, count + 1));
+    sum.checked_div(count)
+}

@@ -1,0 +1,171 @@
+//! What lies in a database's paths: a bounded walk that opens nothing.
+
+use std::fs::{self, DirEntry, Metadata};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::kind::{FileKind, kind_of};
+use super::limits::FileLimits;
+use super::wall::{Refusal, Wall, reason_of};
+
+/// What tells whether a file has changed, had by asking and not by reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint {
+    pub(crate) bytes: u64,
+    pub(crate) modified: SystemTime,
+    /// The file's number, and when it last changed in any way; zero where the system has none.
+    identity: (u64, i64, i64),
+}
+
+impl Fingerprint {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            bytes: metadata.len(),
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            identity: identity_of(metadata),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn identity_of(metadata: &Metadata) -> (u64, i64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+fn identity_of(_metadata: &Metadata) -> (u64, i64, i64) {
+    (0, 0, 0)
+}
+
+/// A data file.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundFile {
+    /// Its name without extensions.
+    pub(crate) stem: String,
+    /// What its extensions say.
+    pub(crate) kind: FileKind,
+    /// Where it lies in the database: names joined by `/`, as callers may see it.
+    pub(crate) location: String,
+    /// Where it lies on this machine.
+    pub(crate) path: PathBuf,
+    /// The file as it was, or why it cannot be looked at.
+    pub(crate) fingerprint: Result<Fingerprint, String>,
+}
+
+/// A folder and what lies in it, in the order of names.
+#[derive(Debug, Default)]
+pub(crate) struct FoundFolder {
+    pub(crate) name: String,
+    pub(crate) files: Vec<FoundFile>,
+    pub(crate) folders: Vec<FoundFolder>,
+    /// Why it could not be read, or not wholly.
+    pub(crate) problem: Option<String>,
+}
+
+/// Walks within a wall and counts what it sees.
+pub(crate) struct Walker<'a> {
+    wall: &'a Wall,
+    limits: FileLimits,
+    files_left: usize,
+    entries_left: usize,
+    /// The real paths of the folders that we are in: a link to one of them is a loop.
+    within: Vec<PathBuf>,
+}
+
+impl<'a> Walker<'a> {
+    pub(crate) fn new(wall: &'a Wall, limits: FileLimits) -> Self {
+        Self { wall, limits, files_left: limits.files_max, entries_left: limits.entries_max, within: Vec::new() }
+    }
+
+    /// The folder at the real path `root`; locations in it begin with `prefix`.
+    pub(crate) fn folder(&mut self, root: &Path, name: &str, prefix: &str) -> FoundFolder {
+        let mut folder = FoundFolder { name: name.to_owned(), ..FoundFolder::default() };
+        self.within.push(root.to_path_buf());
+        if let Err(problem) = self.fill(&mut folder, root, prefix) {
+            folder.problem = Some(problem);
+        }
+        self.within.pop();
+        folder.files.sort_by(|a, b| a.location.cmp(&b.location));
+        folder.folders.sort_by(|a, b| a.name.cmp(&b.name));
+        folder
+    }
+
+    /// The single file at `path`, whatever its name.
+    pub(crate) fn file(&mut self, path: &Path, location: String) -> Option<FoundFile> {
+        let file_name = path.file_name()?.to_string_lossy().into_owned();
+        let (stem, kind) = kind_of(&file_name)?;
+        let fingerprint = self.fingerprint(path);
+        Some(FoundFile { stem: stem.to_owned(), kind, location, path: path.to_path_buf(), fingerprint })
+    }
+
+    fn fill(&mut self, folder: &mut FoundFolder, path: &Path, prefix: &str) -> Result<(), String> {
+        let entries = fs::read_dir(path).map_err(|error| reason_of(&error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| reason_of(&error))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // Hidden by the manners of Unix, or of Hive and Spark, who keep their own books so.
+            if name.starts_with('.') {
+                continue;
+            }
+            if self.entries_left == 0 {
+                return Err(format!("more than {} entries; the rest is not looked at", self.limits.entries_max));
+            }
+            self.entries_left -= 1;
+            self.add(folder, &entry, name, prefix)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, folder: &mut FoundFolder, entry: &DirEntry, name: String, prefix: &str) -> Result<(), String> {
+        let path = entry.path();
+        let location = format!("{prefix}{name}");
+        let file_type = entry.file_type().map_err(|error| reason_of(&error))?;
+        let is_folder = if file_type.is_symlink() { path.is_dir() } else { file_type.is_dir() };
+        if is_folder {
+            if !name.starts_with('_')
+                && let Some(real) = self.enterable(&path)
+            {
+                let inner = self.folder(&real, &name, &format!("{location}/"));
+                folder.folders.push(inner);
+            }
+            return Ok(());
+        }
+        if kind_of(&name).is_none() {
+            return Ok(());
+        }
+        if self.files_left == 0 {
+            return Err(format!("more than {} data files; the rest is not read", self.limits.files_max));
+        }
+        self.files_left -= 1;
+        folder.files.extend(self.file(&path, location));
+        Ok(())
+    }
+
+    /// The real path of a folder that may be entered: within the wall, not too deep, no loop.
+    fn enterable(&self, path: &Path) -> Option<PathBuf> {
+        let real = fs::canonicalize(path).ok()?;
+        let enterable =
+            self.wall.holds(&real) && self.within.len() <= self.limits.depth_max && !self.within.contains(&real);
+        if !enterable {
+            tracing::debug!(folder = %path.display(), "folder is not entered: a link that leaves, a loop, or too deep");
+        }
+        enterable.then_some(real)
+    }
+
+    fn fingerprint(&self, path: &Path) -> Result<Fingerprint, String> {
+        let look = || -> Result<Fingerprint, Refusal> {
+            let plain = fs::symlink_metadata(path)?;
+            let metadata = if plain.is_symlink() {
+                if !self.wall.holds(&fs::canonicalize(path)?) {
+                    return Err(Refusal::Outside);
+                }
+                fs::metadata(path)?
+            } else {
+                plain
+            };
+            if metadata.is_file() { Ok(Fingerprint::of(&metadata)) } else { Err(Refusal::NotAFile) }
+        };
+        look().map_err(|refusal| refusal.reason())
+    }
+}

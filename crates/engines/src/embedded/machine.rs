@@ -1,0 +1,31 @@
+//! How much memory this machine, or the control group that we run in, has.
+
+use std::fs;
+
+/// Bytes of memory, where the system tells.
+pub(crate) fn memory_bytes() -> Option<usize> {
+    let physical = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of_meminfo(&text));
+    // `max` there means no limit, and then it does not parse.
+    let granted = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    match (physical, granted) {
+        (Some(physical), Some(granted)) => Some(usize::min(physical, granted)),
+        (one, other) => one.or(other),
+    }
+}
+
+fn total_of_meminfo(text: &str) -> Option<usize> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1_024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_is_read_from_meminfo() {
+        assert_eq!(total_of_meminfo("MemTotal:       24670212 kB\nMemFree: 1 kB\n"), Some(24_670_212 * 1_024));
+        assert_eq!(total_of_meminfo("nothing"), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! DataFusion over files: everything in a folder is a table.
+
+mod database;
+mod engine;
+mod files;
+mod machine;
+mod memory;
+mod plan;
+mod scan;
+mod store;
+
+pub use database::FileDatabase;
+pub use engine::{Engine, EngineOptions};
+pub use files::FileLimits;

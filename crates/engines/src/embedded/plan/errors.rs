@@ -1,0 +1,252 @@
+//! DataFusion's errors as ours, in one place: the kind, a text without internals, what would mend it.
+
+use std::error::Error as StdError;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Column, DataFusionError, SchemaError};
+use tidegate_core::{Error, ErrorKind, nearest};
+
+use super::guard::NO_LONGER_WANTED;
+use super::tables::CATALOG;
+use crate::embedded::memory::NODE_MEMORY_USED_UP;
+use crate::embedded::scan::ReadFailure;
+use crate::embedded::store::STORE_SAYS;
+
+/// Columns that an error shows at most.
+const COLUMNS_SHOWN_MAX: usize = 60;
+
+/// What a caller of `database` reads of `error`.
+pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
+    if let Some(error) = failure_of_a_file(error) {
+        return error;
+    }
+    let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
+    match error.find_root() {
+        DataFusionError::SchemaError(error, _) => of_schema(error, database),
+        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => invalid(text),
+        DataFusionError::SQL(error, _) => invalid(&error.to_string()),
+        DataFusionError::NotImplemented(text) => invalid(&format!("this is not supported: {text}")),
+        DataFusionError::Execution(text) if text.starts_with(NO_LONGER_WANTED) => {
+            Error::new(ErrorKind::Cancelled, NO_LONGER_WANTED)
+        }
+        DataFusionError::Execution(text) => invalid(text),
+        DataFusionError::ResourcesExhausted(text) => too_large(text),
+        DataFusionError::ArrowError(error, _) => of_arrow(error, database),
+        DataFusionError::ParquetError(error) => {
+            unavailable(&format!("a Parquet file cannot be read: {error}"), database)
+        }
+        DataFusionError::ObjectStore(error) => unavailable(&error.to_string(), database),
+        DataFusionError::IoError(error) => unavailable(&crate::embedded::files::reason_of(error), database),
+        DataFusionError::Collection(errors) => match errors.first() {
+            Some(first) => error_of(first, database),
+            None => Error::internal("an empty collection of errors"),
+        },
+        other => Error::internal(other.to_string()),
+    }
+}
+
+/// What our own readers say, however deep it lies.
+fn failure_of_a_file(error: &DataFusionError) -> Option<Error> {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(failure) = current.downcast_ref::<ReadFailure>() {
+            let error = Error::new(ErrorKind::Unavailable, failure.to_string());
+            return Some(match failure.hint() {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            });
+        }
+        cause = current.source();
+    }
+    // Parquet's reader keeps only the text of what our store says.
+    let text = error.to_string();
+    let (_, reason) = text.split_once(STORE_SAYS)?;
+    Some(Error::new(ErrorKind::Unavailable, reason))
+}
+
+fn of_schema(error: &SchemaError, database: &str) -> Error {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => unknown_column(field, valid_fields),
+        SchemaError::AmbiguousReference { field } => Error::new(
+            ErrorKind::InvalidArguments,
+            format!("the column {:?} is in several tables of the query", field.name()),
+        )
+        .with_hint("Write the table before it: table.column."),
+        other => Error::new(ErrorKind::InvalidArguments, clean(&other.to_string(), database)),
+    }
+}
+
+fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
+    let relation_of = |column: &Column| column.relation.as_ref().map(|relation| relation.table().to_owned());
+    let wanted_relation = relation_of(field);
+    let of_relation: Vec<&Column> = match &wanted_relation {
+        Some(relation) => valid_fields.iter().filter(|column| relation_of(column).as_ref() == Some(relation)).collect(),
+        None => valid_fields.iter().collect(),
+    };
+    if let (Some(relation), true, false) = (&wanted_relation, of_relation.is_empty(), valid_fields.is_empty()) {
+        let mut relations: Vec<String> = valid_fields.iter().filter_map(relation_of).collect();
+        relations.dedup();
+        let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
+        return Error::new(ErrorKind::InvalidArguments, message).with_choices(relations);
+    }
+    let names: Vec<&str> = of_relation.iter().map(|column| column.name()).collect();
+    let mut choices = nearest(field.name(), names.iter().copied());
+    for name in names {
+        if choices.len() < COLUMNS_SHOWN_MAX && !choices.iter().any(|choice| choice == name) {
+            choices.push(name.to_owned());
+        }
+    }
+    let place = wanted_relation.map(|relation| format!(" in {relation:?}")).unwrap_or_default();
+    Error::new(ErrorKind::InvalidArguments, format!("there is no column {:?}{place}", field.name()))
+        .with_choices(choices)
+}
+
+fn of_arrow(error: &ArrowError, database: &str) -> Error {
+    let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
+    match error {
+        ArrowError::DivideByZero => {
+            invalid("division by zero").with_hint("Guard the divisor: x / NULLIF(y, 0) gives NULL instead.")
+        }
+        ArrowError::CastError(text) | ArrowError::ParseError(text) => {
+            invalid(text).with_hint("TRY_CAST(x AS type) gives NULL where a value does not fit.")
+        }
+        ArrowError::ComputeError(text)
+        | ArrowError::ArithmeticOverflow(text)
+        | ArrowError::InvalidArgumentError(text)
+        | ArrowError::NotYetImplemented(text) => invalid(text),
+        ArrowError::OffsetOverflowError(_) => too_large("a column of one batch holds more than 2 GiB"),
+        ArrowError::MemoryError(text) => too_large(text),
+        ArrowError::IoError(text, _)
+        | ArrowError::IpcError(text)
+        | ArrowError::ParquetError(text)
+        | ArrowError::CsvError(text)
+        | ArrowError::JsonError(text) => unavailable(text, database),
+        other => Error::internal(other.to_string()),
+    }
+}
+
+fn unavailable(text: &str, database: &str) -> Error {
+    if text.contains(SPILL_LIMIT) {
+        return too_large(text);
+    }
+    Error::new(ErrorKind::Unavailable, clean(text, database))
+}
+
+/// What stands in the refusal of disk to spill to.
+const SPILL_LIMIT: &str = "max_temp_directory_size";
+
+fn too_large(text: &str) -> Error {
+    tracing::debug!(reason = text, "a query is too large");
+    if text.contains(NODE_MEMORY_USED_UP) {
+        return Error::new(ErrorKind::TooLarge, "the query needs more memory than other queries leave now")
+            .with_hint("Try again later, or ask for less: filter, aggregate, or set a smaller limit.");
+    }
+    if text.contains(SPILL_LIMIT) {
+        return Error::new(ErrorKind::TooLarge, "the query would put more on disk than it may")
+            .with_hint("Ask for less: filter before sorting or joining, or aggregate.");
+    }
+    if text.contains("would make more than") {
+        return Error::new(ErrorKind::TooLarge, text).with_hint("Ask for fewer or shorter values.");
+    }
+    Error::new(ErrorKind::TooLarge, "the query needs more memory than one query may have")
+        .with_hint("Ask for less: filter before joining, join on equal columns, aggregate, or select fewer columns.")
+}
+
+/// Words of DataFusion and Arrow, and what SQL calls them.
+const WORDS: &[(&str, &str)] = &[
+    ("Utf8View", "text"),
+    ("LargeUtf8", "text"),
+    ("Utf8", "text"),
+    ("Int8", "tinyint"),
+    ("Int16", "smallint"),
+    ("Int32", "integer"),
+    ("Int64", "bigint"),
+    ("UInt64", "bigint unsigned"),
+    ("Float32", "real"),
+    ("Float64", "double"),
+    ("Date32", "date"),
+    ("Boolean", "boolean"),
+];
+
+/// What DataFusion puts before and between what it has to say.
+const NOISE: &[&str] = &[
+    "Error during planning: ",
+    "Execution error: ",
+    "Internal error: ",
+    "Arrow error: ",
+    "External error: ",
+    "While expanding wildcard, ",
+];
+
+/// `text` without what is only of use to people who work on DataFusion.
+fn clean(text: &str, database: &str) -> String {
+    let text = text.split("\n\nbacktrace:").next().unwrap_or(text);
+    let text = text.split("This issue was likely caused by a bug").next().unwrap_or(text);
+    let mut text = text.replace(&format!("{CATALOG}.{database}."), "");
+    for noise in NOISE {
+        text = text.replace(noise, "");
+    }
+    let text = without_syntax_tree(&text);
+    let text = text.trim_end_matches(['.', '\n', ' ']);
+    with_names_of_sql(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
+}
+
+/// Cuts off a syntax tree as Rust prints it: `Substring { expr: Identifier(Ident { …`.
+fn without_syntax_tree(text: &str) -> &str {
+    match text.find(" {") {
+        Some(brace) if text.contains("span: Span(") => text[..brace].rsplit_once(' ').map_or("", |(before, _)| before),
+        _ => text,
+    }
+}
+
+/// Turns `Function 'sum' failed to match any signature, errors: Function 'sum' requires A, but
+/// received B (DataType: C).,…` into what it means.
+fn without_signatures(text: &str) -> Option<String> {
+    let (start, errors) = text.split_once(" failed to match any signature, errors: ")?;
+    let received = errors.split_once("(DataType: ")?.1.split(')').next()?;
+    let wanted: Vec<&str> =
+        errors.split(" requires ").skip(1).filter_map(|error| error.split(", but received").next()).collect();
+    Some(format!("{start} does not take {received}; it takes {}", wanted.join(", ")))
+}
+
+/// Puts SQL's names in place of Arrow's types, and bare values in place of literals: `Int64(1)`.
+fn with_names_of_sql(text: &str) -> String {
+    let mut named = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let word_end = rest.find(|character: char| !character.is_alphanumeric()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(word_end);
+        let name = WORDS.iter().find(|(theirs, _)| *theirs == word);
+        if let (Some(_), Some((value, behind))) =
+            (name, after.strip_prefix('(').and_then(|after| after.split_once(')')))
+        {
+            named.push_str(value);
+            rest = behind;
+            continue;
+        }
+        named.push_str(name.map_or(word, |(_, ours)| ours));
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        named.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn internals_are_taken_out_of_texts() {
+        let text = "Error during planning: Cannot coerce Utf8View + Int64 of tidegate.sales.t.\n\nbacktrace: 0: x";
+        assert_eq!(clean(text, "sales"), "Cannot coerce text + bigint of t");
+        assert_eq!(clean("Straße ünd Int64", "x"), "Straße ünd bigint");
+        assert_eq!(clean("currently only count(Int64(1)) of Utf8", "x"), "currently only count(1) of text");
+        let tree = "not valid Substring { expr: Ident { span: Span(Location(1,15)) } }";
+        assert_eq!(clean(tree, "x"), "not valid");
+        let signatures = "Function 'sum' failed to match any signature, errors: Function 'sum' requires Int64, but \
+                          received String (DataType: Utf8).,Function 'sum' requires Float64, but received String \
+                          (DataType: Utf8).";
+        assert_eq!(clean(signatures, "x"), "Function 'sum' does not take text; it takes bigint, double");
+    }
+}

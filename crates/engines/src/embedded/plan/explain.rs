@@ -1,0 +1,46 @@
+//! A plan as text, and what can be told from it before it runs.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+
+/// Characters of a plan's text at most; plans over many files are long.
+const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
+
+/// The logical and the physical plan, indented. Files are named by their place in the database.
+pub(crate) fn text(logical: &LogicalPlan, physical: &dyn ExecutionPlan) -> String {
+    let text = format!(
+        "Logical plan:\n{}\n\nPhysical plan:\n{}",
+        logical.display_indent(),
+        displayable(physical).indent(false)
+    );
+    match text.char_indices().nth(EXPLAIN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}\n… (cut off)", &text[..end]),
+        None => text.trim_end().to_owned(),
+    }
+}
+
+/// The rows that the planner expects.
+pub(crate) fn estimated_rows(physical: &dyn ExecutionPlan) -> Option<u64> {
+    let statistics = StatisticsContext::new().compute(physical, &StatisticsArgs::new()).ok()?;
+    statistics.num_rows.get_value().and_then(|rows| u64::try_from(*rows).ok())
+}
+
+/// The bytes of all files that the plan reads from.
+pub(crate) fn estimated_bytes(physical: &std::sync::Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let mut bytes = None;
+    let walked = physical.apply(|node| {
+        if let Some(scan) = node.downcast_ref::<DataSourceExec>()
+            && let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>()
+        {
+            let files = config.file_groups.iter().flat_map(FileGroup::iter);
+            *bytes.get_or_insert(0) += files.map(|file| file.effective_size()).sum::<u64>();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.ok()?;
+    bytes
+}

@@ -1,0 +1,142 @@
+//! Names in a statement that differ from those that exist in upper and lower case only.
+//!
+//! Names are taken as they are written; but where an unquoted one names nothing and exactly one
+//! name that the statement may use is equal but for case, that one is meant.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, Statement, TableAlias, TableFactor, Visit, VisitMut,
+    Visitor, VisitorMut,
+};
+
+/// Writes the unquoted names of `statement` as they exist; `columns` are those of its tables.
+pub(crate) fn resolve_case<'a>(statement: &mut Statement, columns: impl Iterator<Item = &'a str>) {
+    let mut known = Known::default();
+    columns.for_each(|column| known.add(column));
+    // Collecting never breaks off.
+    let _ = Visit::visit(statement, &mut known);
+    let mut respelling = Respelling { exact: known.exact, by_folded: known.by_folded };
+    let _ = VisitMut::visit(statement, &mut respelling);
+}
+
+/// The names that a statement may use.
+#[derive(Default)]
+struct Known {
+    exact: HashSet<String>,
+    /// `None` where several names are equal but for case.
+    by_folded: HashMap<String, Option<String>>,
+}
+
+impl Known {
+    fn add(&mut self, name: &str) {
+        if !self.exact.insert(name.to_owned()) {
+            return;
+        }
+        self.by_folded
+            .entry(name.to_lowercase())
+            .and_modify(|spelling| *spelling = None)
+            .or_insert_with(|| Some(name.to_owned()));
+    }
+
+    fn add_alias(&mut self, alias: &TableAlias) {
+        self.add(&alias.name.value);
+        alias.columns.iter().for_each(|column| self.add(&column.name.value));
+    }
+}
+
+impl Visitor for Known {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let ctes: &[Cte] = query.with.as_ref().map_or(&[], |with| &with.cte_tables);
+        ctes.iter().for_each(|cte| self.add_alias(&cte.alias));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.add(&alias.value);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        if let Some(name) = relation.0.last().and_then(|part| part.as_ident()) {
+            self.add(&name.value);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        let alias = match factor {
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::TableFunction { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::UNNEST { alias, .. }
+            | TableFactor::NestedJoin { alias, .. }
+            | TableFactor::Pivot { alias, .. }
+            | TableFactor::Unpivot { alias, .. } => alias.as_ref(),
+            _ => None,
+        };
+        alias.into_iter().for_each(|alias| self.add_alias(alias));
+        ControlFlow::Continue(())
+    }
+}
+
+struct Respelling {
+    exact: HashSet<String>,
+    by_folded: HashMap<String, Option<String>>,
+}
+
+impl Respelling {
+    fn respell(&self, identifier: &mut Ident) {
+        if identifier.quote_style.is_some() || self.exact.contains(&identifier.value) {
+            return;
+        }
+        if let Some(Some(spelling)) = self.by_folded.get(&identifier.value.to_lowercase()) {
+            identifier.value.clone_from(spelling);
+        }
+    }
+}
+
+impl VisitorMut for Respelling {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(identifier) => self.respell(identifier),
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(|part| self.respell(part)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_query::SqlDialect;
+
+    fn resolved(sql: &str) -> String {
+        let mut statement = tidegate_query::Statement::parse(sql, SqlDialect::DataFusion).unwrap().ast().clone();
+        resolve_case(&mut statement, ["tailNum", "dest", "Dest", "year"].into_iter());
+        statement.to_string()
+    }
+
+    #[test]
+    fn only_what_exists_in_one_spelling_is_respelled() {
+        assert_eq!(resolved("SELECT TAILNUM FROM f"), "SELECT tailNum FROM f");
+        assert_eq!(resolved("SELECT \"TAILNUM\" FROM f"), "SELECT \"TAILNUM\" FROM f");
+        assert_eq!(resolved("SELECT DEST FROM f"), "SELECT DEST FROM f");
+        assert_eq!(
+            resolved("SELECT F.Year AS Jahr FROM f ORDER BY jahr"),
+            "SELECT f.year AS Jahr FROM f ORDER BY Jahr"
+        );
+        assert_eq!(resolved("SELECT Count(*) FROM f"), "SELECT Count(*) FROM f");
+    }
+}

@@ -1,0 +1,40 @@
+//! Whether the order of a file's rows can be seen in an answer.
+//!
+//! Rows of one file come in its order as long as the answer is only chosen from them: then the
+//! plan has one part and reads the files one after the other, and the first row comes as soon as
+//! the first batch is read. Where rows are sorted, aggregated or joined, their order says nothing,
+//! and the plan is split over all threads.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// Whether `plan` only chooses rows and computes from each by itself.
+pub(crate) fn is_seen(plan: &LogicalPlan) -> Result<bool> {
+    let mut seen = true;
+    plan.apply_with_subqueries(|node| {
+        seen = match node {
+            LogicalPlan::Aggregate(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Distinct(_)
+            | LogicalPlan::RecursiveQuery(_)
+            | LogicalPlan::Union(_) => false,
+            LogicalPlan::Window(window) => window.window_expr.iter().all(follows_the_rows),
+            _ => true,
+        };
+        Ok(if seen { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(seen)
+}
+
+/// Whether a window goes along the rows as they come, like `row_number() OVER ()`.
+fn follows_the_rows(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => follows_the_rows(&alias.expr),
+        Expr::WindowFunction(function) => {
+            function.params.partition_by.is_empty() && function.params.order_by.is_empty()
+        }
+        _ => false,
+    }
+}

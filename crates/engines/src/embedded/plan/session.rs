@@ -1,0 +1,86 @@
+//! The session that a statement is planned in: DataFusion's functions, our bounds, nothing that
+//! writes, reaches files by name or changes settings.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::execution::object_store::DefaultObjectStoreRegistry;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefaults};
+use datafusion::prelude::SessionConfig;
+
+use super::functions::bounded;
+use super::tables::{CATALOG, Tables};
+use crate::embedded::engine::{Engine, EngineOptions};
+use crate::embedded::scan::files_url;
+use crate::embedded::store::SharedStore;
+
+/// Bytes of Parquet footers that a database keeps.
+const FOOTER_CACHE_BYTES: usize = 32 << 20;
+
+/// What the sessions of one database have in common.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    engine: Engine,
+    base: SessionState,
+    /// Only for its caches, which no other database shares: footers are kept by location, and
+    /// locations are unique in a database only.
+    environment: RuntimeEnv,
+}
+
+impl Sessions {
+    pub(crate) fn new(database: &str, engine: &Engine) -> Result<Self> {
+        let environment = RuntimeEnvBuilder::new()
+            .with_metadata_cache_limit(FOOTER_CACHE_BYTES)
+            .with_object_list_cache_limit(0)
+            .with_file_statistics_cache_limit(0)
+            .build()?;
+        let table_functions = SessionStateDefaults::default_table_functions();
+        let base = SessionStateBuilder::new()
+            .with_config(config(database, engine.options()))
+            .with_expr_planners(SessionStateDefaults::default_expr_planners())
+            .with_scalar_functions(bounded(SessionStateDefaults::default_scalar_functions()))
+            .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
+            .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
+            .with_window_functions(SessionStateDefaults::default_window_functions())
+            .with_table_functions(
+                table_functions.into_iter().map(|function| (function.name().to_owned(), function)).collect(),
+            )
+            .build();
+        Ok(Self { engine: engine.clone(), base, environment })
+    }
+
+    /// A session for one statement on `tables`, with memory of its own.
+    pub(crate) fn session(&self, tables: &Tables) -> SessionState {
+        let registry = DefaultObjectStoreRegistry::new();
+        let environment = RuntimeEnv {
+            memory_pool: self.engine.query_memory(),
+            disk_manager: self.engine.disk().clone(),
+            cache_manager: self.environment.cache_manager.clone(),
+            object_store_registry: Arc::new(registry),
+        };
+        // It knows the local file system from the start; ours takes its place, so that nothing else can be reached.
+        environment.register_object_store(files_url().as_ref(), Arc::new(SharedStore(tables.snapshot.store().clone())));
+        SessionStateBuilder::new_from_existing(self.base.clone())
+            .with_runtime_env(Arc::new(environment))
+            .with_catalog_list(Arc::new(tables.clone()))
+            .build()
+    }
+}
+
+fn config(database: &str, options: &EngineOptions) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_target_partitions(options.threads.max(1))
+        .with_batch_size(options.batch_rows.max(1))
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, database);
+    let settings = config.options_mut();
+    // Columns and tables are called what they are called: `tailNum` must work without quotes,
+    // because models write names as they were shown.
+    settings.sql_parser.enable_ident_normalization = false;
+    // Set aside for merging what a sort has spilled; small memories would be eaten up by it.
+    let share = options.query_memory_bytes / (8 * options.threads.max(1));
+    settings.execution.sort_spill_reservation_bytes = share.min(10 << 20);
+    config
+}

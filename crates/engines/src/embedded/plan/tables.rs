@@ -1,0 +1,107 @@
+//! The names that a statement may use for the tables of a snapshot.
+//!
+//! `table`, `database.table` and, for files of a folder, `folder.file` mean the same with and
+//! without quotes around the whole. There is no other catalog, no schema to make and no table to
+//! register.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::{Result, TableReference};
+use tidegate_core::Error;
+
+use crate::embedded::files::{FileTable, Files, Snapshot};
+use crate::embedded::scan::FileTableProvider;
+
+/// The one catalog that there is.
+pub(crate) const CATALOG: &str = "tidegate";
+
+/// The tables of one database at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables {
+    pub(crate) database: Arc<str>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) files: Arc<Files>,
+}
+
+impl Tables {
+    /// The name of the table that `reference` means, as callers write it.
+    fn name_of(&self, reference: &TableReference) -> String {
+        match reference.schema() {
+            Some(schema) if *schema != *self.database => format!("{schema}.{}", reference.table()),
+            _ => reference.table().to_owned(),
+        }
+    }
+
+    /// Whether there is no table for `reference`, which is a bare name.
+    pub(crate) fn lacks(&self, reference: &TableReference) -> bool {
+        reference.schema().is_none() && self.snapshot.find(reference.table()).is_none()
+    }
+
+    /// The table that `reference` means.
+    pub(crate) fn check(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
+        if let Some(catalog) = reference.catalog()
+            && catalog != CATALOG
+        {
+            let name = format!("{catalog}.{}.{}", reference.schema().unwrap_or_default(), reference.table());
+            return self.snapshot.table(&name, &self.database);
+        }
+        self.snapshot.table(&self.name_of(reference), &self.database)
+    }
+
+    fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        let (_, table) = self.snapshot.find(name)?;
+        let table = table.as_ref().ok()?.clone();
+        let row_bytes_max = self.files.limits().row_bytes_max;
+        Some(Arc::new(FileTableProvider::new(table, self.files.learned().clone(), row_bytes_max)))
+    }
+}
+
+impl CatalogProviderList for Tables {
+    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
+    }
+}
+
+impl CatalogProvider for Tables {
+    fn schema_names(&self) -> Vec<String> {
+        vec![self.database.to_string()]
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let prefix = if *name == *self.database { String::new() } else { format!("{name}.") };
+        Some(Arc::new(TablesOf { tables: self.clone(), prefix }))
+    }
+}
+
+/// The tables whose names begin with `prefix`.
+#[derive(Debug)]
+struct TablesOf {
+    tables: Tables,
+    prefix: String,
+}
+
+#[async_trait]
+impl SchemaProvider for TablesOf {
+    fn table_names(&self) -> Vec<String> {
+        let names = self.tables.snapshot.catalog().tables.iter().map(|table| &table.name);
+        names.filter_map(|name| name.strip_prefix(&self.prefix)).map(str::to_owned).collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.tables.provider(&format!("{}{name}", self.prefix)))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.tables.provider(&format!("{}{name}", self.prefix)).is_some()
+    }
+}

@@ -1,0 +1,10 @@
+//! How DataFusion reads the tables: a provider over a snapshot's files, and a source of our own
+//! for text files.
+
+mod exact;
+mod failure;
+mod provider;
+mod text_source;
+
+pub(crate) use failure::ReadFailure;
+pub(crate) use provider::{FileTableProvider, files_url};

@@ -1,0 +1,159 @@
+//! A table of a snapshot as DataFusion sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{DFSchema, Result, Statistics};
+use datafusion::datasource::TableType;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
+use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::{
+    ArrowSource, FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+
+use super::text_source::TextSource;
+use crate::embedded::files::{FileTable, Learned, Shape};
+
+/// What stands before the locations of files. The only store of a query is registered for it:
+/// that of its snapshot, in the place of the local file system.
+pub(crate) fn files_url() -> ObjectStoreUrl {
+    ObjectStoreUrl::local_filesystem()
+}
+
+/// A table of a snapshot.
+#[derive(Debug)]
+pub(crate) struct FileTableProvider {
+    table: Arc<FileTable>,
+    learned: Arc<Learned>,
+    row_bytes_max: usize,
+}
+
+impl FileTableProvider {
+    pub(crate) fn new(table: Arc<FileTable>, learned: Arc<Learned>, row_bytes_max: usize) -> Self {
+        Self { table, learned, row_bytes_max }
+    }
+
+    fn is_about_partitions(&self, filter: &Expr) -> bool {
+        let names: Vec<&str> = self.table.partition_columns().map(|column| column.name().as_str()).collect();
+        !names.is_empty() && expr_applicable_for_cols(&names, filter)
+    }
+
+    /// The files that may hold rows for `filters`, in their order.
+    fn files(&self, filters: &[Expr]) -> Result<Vec<PartitionedFile>> {
+        let filters: Vec<Expr> = filters.iter().filter(|filter| self.is_about_partitions(filter)).cloned().collect();
+        let columns = self.table.partition_columns().map(|column| column.as_ref().clone().with_nullable(true));
+        let columns = DFSchema::from_unqualified_fields(columns.collect(), Default::default())?;
+        let mut files = Vec::with_capacity(self.table.files.len());
+        for file in &self.table.files {
+            let mut partitioned =
+                PartitionedFile::new_from_meta(file.meta.clone()).with_partition_values(file.partition_values.clone());
+            if let Some(statistics) = &file.statistics {
+                partitioned = partitioned.with_statistics(statistics.clone());
+            }
+            files.extend(filter_partitioned_file(partitioned, &filters, &columns)?);
+        }
+        Ok(files)
+    }
+
+    fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
+        let schema = self.table.schema.clone();
+        Ok(match self.table.shape {
+            Shape::Csv { .. } | Shape::Json => {
+                Arc::new(TextSource::new(self.table.clone(), self.learned.clone(), self.row_bytes_max))
+            }
+            Shape::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
+            Shape::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
+            Shape::Parquet => {
+                let environment = state.runtime_env();
+                let store = environment.object_store(files_url())?;
+                let footers = environment.cache_manager.get_file_metadata_cache();
+                let source = ParquetSource::new(schema)
+                    .with_table_parquet_options(state.default_table_options().parquet)
+                    .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, footers)));
+                Arc::new(source)
+            }
+        })
+    }
+
+    /// What is known of `files` together.
+    fn statistics_of(&self, files: &[PartitionedFile], is_all: bool) -> Result<Statistics> {
+        let schema = self.schema();
+        let known: Option<Vec<&Statistics>> = files.iter().map(|file| file.statistics.as_deref()).collect();
+        let mut statistics = match known {
+            Some(known) => Statistics::try_merge_iter(known, &schema)?,
+            None => Statistics::new_unknown(&schema),
+        };
+        // A guess helps to choose the smaller side of a join.
+        if statistics.num_rows == Precision::Absent && is_all {
+            let rows = self.table.estimated_rows.and_then(|rows| usize::try_from(rows).ok());
+            statistics.num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
+        }
+        Ok(statistics)
+    }
+}
+
+#[async_trait]
+impl TableProvider for FileTableProvider {
+    fn schema(&self) -> SchemaRef {
+        self.table.columns().clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| {
+            if self.is_about_partitions(filter) {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Inexact
+            }
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let files = self.files(filters)?;
+        if files.is_empty() {
+            let schema = match projection {
+                Some(columns) => Arc::new(self.schema().project(columns)?),
+                None => self.schema(),
+            };
+            return Ok(Arc::new(EmptyExec::new(schema)));
+        }
+        let is_all = files.len() == self.table.files.len();
+        // A plan of one part reads the files one after the other, in their order.
+        let parts = state.config().target_partitions().max(1);
+        let statistics = self.statistics_of(&files, is_all)?;
+        let groups = if parts == 1 { vec![FileGroup::new(files)] } else { FileGroup::new(files).split_files(parts) };
+        let columns_read = projection.map_or(self.table.columns().fields().len(), Vec::len);
+        let batch_rows = self.table.batch_rows(columns_read).min(state.config().batch_size());
+        // With other filters to pass, nobody knows how many rows must be read.
+        let limit = limit.filter(|_| filters.iter().all(|filter| self.is_about_partitions(filter)));
+        let config: FileScanConfig = FileScanConfigBuilder::new(files_url(), self.source(state)?)
+            .with_file_groups(groups)
+            .with_statistics(statistics)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .with_batch_size(Some(batch_rows))
+            .with_preserve_order(parts == 1)
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+}

@@ -1,0 +1,231 @@
+//! CSV and JSON files, read row by row in their order.
+//!
+//! Not DataFusion's own sources, for four reasons: a file of a folder whose header differs is
+//! refused and not read by position; an error names the file, the row and the column, and teaches
+//! the column's type; a row without an end is bounded; and no file is cut into byte ranges, which
+//! would break rows with quoted line breaks.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Seek;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::{csv, json};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expression_roots};
+use futures::StreamExt;
+use object_store::{GetOptions, GetResultPayload, ObjectStore};
+
+use super::exact::{with_numbers, with_numbers_as_text};
+use super::failure::{ReadFailure, explain};
+use crate::embedded::files::{
+    Allowance, ArrayElements, FileTable, Learned, Shape, column_names, first_byte, header_of, open_text,
+};
+
+/// Reads a table of text files.
+#[derive(Clone)]
+pub(crate) struct TextSource {
+    table: Arc<FileTable>,
+    learned: Arc<Learned>,
+    row_bytes_max: usize,
+    batch_rows: usize,
+    projection: SplitProjection,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl TextSource {
+    pub(crate) fn new(table: Arc<FileTable>, learned: Arc<Learned>, row_bytes_max: usize) -> Self {
+        let projection = SplitProjection::unprojected(&table.schema);
+        Self { table, learned, row_bytes_max, batch_rows: 1_024, projection, metrics: ExecutionPlanMetricsSet::new() }
+    }
+}
+
+impl FileSource for TextSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        _base: &FileScanConfig,
+        _partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let opener = TextOpener {
+            store,
+            table: self.table.clone(),
+            learned: self.learned.clone(),
+            row_bytes_max: self.row_bytes_max,
+            batch_rows: self.batch_rows,
+            columns: self.projection.file_indices.clone(),
+        };
+        ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), self.table.schema.file_schema())
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.table.schema
+    }
+
+    fn with_batch_size(&self, batch_rows: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_rows, ..self.clone() })
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        let merged = self.projection.source.try_merge(projection)?;
+        let projection = SplitProjection::new(self.table.schema.file_schema(), &merged);
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection.source)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        match self.table.shape {
+            Shape::Csv { .. } => "csv",
+            _ => "json",
+        }
+    }
+
+    fn fmt_extra(&self, _: DisplayFormatType, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        false
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.projection.source.iter(), visit)
+    }
+}
+
+#[derive(Clone)]
+struct TextOpener {
+    store: Arc<dyn ObjectStore>,
+    table: Arc<FileTable>,
+    learned: Arc<Learned>,
+    row_bytes_max: usize,
+    batch_rows: usize,
+    /// The columns to read, by their position in the files.
+    columns: Vec<usize>,
+}
+
+impl FileOpener for TextOpener {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let opener = self.clone();
+        Ok(Box::pin(async move {
+            let location = file.object_meta.location;
+            let found = opener.store.get_opts(&location, GetOptions::default()).await?;
+            let GetResultPayload::File(file, _) = found.payload else {
+                return Err(DataFusionError::Internal("text files are opened as files".to_owned()));
+            };
+            let rows = opener.rows(file, location.as_ref())?;
+            Ok(futures::stream::iter(rows).boxed())
+        }))
+    }
+}
+
+type Rows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+impl TextOpener {
+    fn rows(&self, file: File, location: &str) -> Result<Rows> {
+        let allowance = Allowance::of(self.row_bytes_max);
+        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match self.table.shape {
+            Shape::Csv { delimiter } => {
+                self.check_header(&file, delimiter, location)?;
+                Box::new(self.csv_rows(file, delimiter, location, &allowance)?)
+            }
+            _ => self.json_rows(file, location, &allowance)?,
+        };
+        let (opener, location) = (self.clone(), location.to_owned());
+        Ok(Box::new(batches.map(move |batch| {
+            allowance.renew();
+            batch.map_err(|error| opener.failed(&error, &location))
+        })))
+    }
+
+    fn csv_rows(
+        &self,
+        file: File,
+        delimiter: u8,
+        location: &str,
+        allowance: &Allowance,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + use<>> {
+        let text = open_text(file, self.table.compression, allowance.clone()).map_err(|e| unreadable(location, &e))?;
+        csv::ReaderBuilder::new(self.table.schema.file_schema().clone())
+            .with_header(true)
+            .with_delimiter(delimiter)
+            .with_batch_size(self.batch_rows)
+            .with_projection(self.columns.clone())
+            .build_buffered(text)
+            .map_err(|error| self.failed(&error, location))
+    }
+
+    fn json_rows(
+        &self,
+        file: File,
+        location: &str,
+        allowance: &Allowance,
+    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
+        let failed = |reason: String| unreadable(location, &reason);
+        let mut text = open_text(file, self.table.compression, allowance.clone()).map_err(failed)?;
+        let first = first_byte(&mut text).map_err(|error| self.failed(&error.into(), location))?;
+        let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(&self.columns)?);
+        // Where all rows were looked at beforehand, the types are right.
+        let is_sure = self.table.rows.is_some();
+        let read_as = if is_sure { schema.clone() } else { with_numbers_as_text(&schema) };
+        let reader = json::ReaderBuilder::new(read_as)
+            .with_batch_size(self.batch_rows)
+            // Columns of mixed scalars are text.
+            .with_coerce_primitive(true);
+        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match first {
+            Some(b'[') => Box::new(reader.build(ArrayElements::of(text))?),
+            _ => Box::new(reader.build(text)?),
+        };
+        Ok(Box::new(batches.map(move |batch| with_numbers(&batch?, &schema))))
+    }
+
+    /// CSV is read by position, so each file of a folder must have the columns of the table.
+    fn check_header(&self, mut file: &File, delimiter: u8, location: &str) -> Result<()> {
+        if self.table.files.len() < 2 {
+            return Ok(());
+        }
+        let unreadable = |reason: &str| unreadable(location, reason);
+        let again = file.try_clone()?;
+        let allowance = Allowance::of(self.row_bytes_max);
+        let header = header_of(again, self.table.compression, delimiter, allowance).map_err(|e| unreadable(&e))?;
+        file.rewind()?;
+        let names = column_names(&header);
+        let wanted = self.table.schema.file_schema().fields();
+        let same = names.len() == wanted.len() && names.iter().zip(wanted).all(|(name, field)| name == field.name());
+        if same || names.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("its columns ({}) are not those of the table", names.join(", "));
+        Err(unreadable(&reason))
+    }
+
+    fn failed(&self, error: &ArrowError, location: &str) -> DataFusionError {
+        let schema = self.table.schema.file_schema();
+        let failure = explain(error, location, schema, self.table.compression, &self.learned);
+        DataFusionError::External(Box::new(failure))
+    }
+}
+
+fn unreadable(location: &str, reason: &str) -> DataFusionError {
+    DataFusionError::External(Box::new(ReadFailure::new(format!("the file {location} cannot be read: {reason}"))))
+}

@@ -1,0 +1,171 @@
+//! Files that cannot be read hurt no other.
+
+use insta::assert_snapshot;
+use tidegate_engines::FileLimits;
+
+use crate::support::{Folder, Node, numbers, numbers_csv, small_options, write_parquet};
+
+#[tokio::test]
+async fn files_that_cannot_be_read_are_listed_with_their_reason() {
+    let folder = Folder::with(&[
+        ("good.csv", "id\n1\n"),
+        ("header_only.csv", "id,name\n"),
+        ("empty.csv", ""),
+        ("blank.csv", "\n\n"),
+        ("ragged.csv", "a,b\n1,2\n1,2,3\n"),
+        ("empty.json", ""),
+        ("number.json", "42"),
+        ("numbers.json", "[1, 2]"),
+        ("cut.json", r#"[{"a": 1}, {"a":"#),
+        ("open.json", r#"[{"a": 1}"#),
+        ("mixed.json", r#"[{"a": 1}, {"a": {"b": 2}}]"#),
+        ("no.parquet", "this is no parquet file at all"),
+        ("zero.parquet", ""),
+        ("no.arrow", "this is no arrow file at all"),
+        ("no.csv.gz", "this is no gzip file"),
+        ("no.csv.zst", "this is no zstd file"),
+        ("whole.parquet.gz", "x"),
+    ]);
+    folder.write("latin.csv", b"name\nM\xfcnchen\n");
+    folder.write("zeros.csv", [0_u8; 100]);
+    let node = folder.database();
+    assert_snapshot!(node.tables().await);
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
+    assert_eq!(node.rows("SELECT * FROM header_only").await, "");
+    assert_eq!(node.columns("header_only").await.unwrap(), "id text, name text");
+    assert_snapshot!(node.refusal("SELECT * FROM ragged").await, @r#"unavailable: the table "ragged" cannot be read: incorrect number of fields for line 3, expected 2 got 3"#);
+    assert_snapshot!(node.columns("latin").await.unwrap_err(), @r#"the table "latin" cannot be read: it is not UTF-8 text: Encountered invalid UTF-8 data for line 2 and field 1"#);
+}
+
+#[tokio::test]
+async fn one_bad_file_of_a_folder_is_left_out_and_told() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n/1.parquet"), &numbers(10), 10);
+    write_parquet(&folder.join("n/2.parquet"), &numbers(10), 10);
+    folder.write("n/3.parquet", "broken");
+    let node = folder.database();
+    assert_snapshot!(node.tables().await, @r"
+    n: 20 rows
+    n.3: unreadable, it is no readable Parquet file: EOF: Parquet file too small. Size is 6 but need 8
+    ");
+    assert_eq!(node.rows("SELECT count(*) FROM n").await, "20");
+    let comment = node.catalog().await.tables[0].comment.clone().unwrap();
+    assert_eq!(comment, "folder of 2 Parquet files; 1 more cannot be read and are left out");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_and_folders_without_permission_are_listed() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::with(&[("good.csv", "id\n1\n"), ("secret.csv", "id\n1\n"), ("closed/a.csv", "id\n1\n")]);
+    set_permissions(folder.join("secret.csv"), Permissions::from_mode(0o000)).unwrap();
+    set_permissions(folder.join("closed"), Permissions::from_mode(0o000)).unwrap();
+    let is_root = std::fs::read(folder.join("secret.csv")).is_ok();
+    let node = folder.database();
+    let tables = node.tables().await;
+    set_permissions(folder.join("closed"), Permissions::from_mode(0o755)).unwrap();
+    if !is_root {
+        assert_eq!(
+            tables,
+            "closed: unreadable, permission denied\ngood: 1 rows\nsecret: unreadable, permission denied"
+        );
+    }
+    assert_eq!(node.rows("SELECT id FROM good").await, "1");
+}
+
+#[tokio::test]
+async fn a_row_that_does_not_fit_is_named_and_corrects_the_type() {
+    let mut text = numbers_csv(30_000);
+    text.push_str("n/a,last\n");
+    let folder = Folder::with(&[("late.csv", &text)]);
+    // Few rows are sampled, and only from the beginning.
+    let limits = FileLimits { inferred_rows: 100, ..crate::support::eager_limits() };
+    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    assert_eq!(node.columns("late").await.unwrap(), "id bigint, name text");
+    assert_snapshot!(node.refusal("SELECT max(id) FROM late").await, @r#"
+    unavailable: row 30001 of the file late.csv has 'n/a' in column "id", which was taken for bigint after its first rows
+    The column's type is corrected now: ask again, and look at the table's schema first.
+    "#);
+    assert_eq!(node.columns("late").await.unwrap(), "id text, name text");
+    assert_eq!(node.rows("SELECT count(*), max(id) FROM late").await, "30001|n/a");
+    assert_eq!(node.rows("SELECT name FROM late WHERE id = 'n/a'").await, "last");
+}
+
+#[tokio::test]
+async fn integers_that_become_floats_become_floats() {
+    let mut text = String::from("[");
+    for id in 0..500 {
+        text.push_str(&format!("{{\"v\": {id}}},"));
+    }
+    text.push_str("{\"v\": 0.5}]");
+    let folder = Folder::with(&[("late.json", &text)]);
+    let limits = FileLimits { inferred_rows: 100, ..crate::support::eager_limits() };
+    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    assert_snapshot!(node.refusal("SELECT sum(v) FROM late").await, @r#"
+    unavailable: the file late.json has 0.5 in column "v", which was taken for bigint after its first rows
+    The column's type is corrected now: ask again, and look at the table's schema first.
+    "#);
+    assert_eq!(node.rows("SELECT sum(v) FROM late").await, "124750.5");
+}
+
+#[tokio::test]
+async fn a_file_that_is_cut_off_gives_its_rows_and_then_an_error() {
+    let folder = Folder::new();
+    let text = numbers_csv(100_000);
+    let mut zipped = gzip(text.as_bytes());
+    zipped.truncate(zipped.len() / 2);
+    folder.write("cut.csv.gz", zipped);
+    let node = folder.database();
+    assert_snapshot!(node.refusal("SELECT count(*) FROM cut").await, @"unavailable: the file cut.csv.gz cannot be read: the compressed file is damaged or cut off: incomplete deflate stream");
+    folder.write("array.json", format!("[{}", "{\"a\": 1},".repeat(3_000)));
+    assert_snapshot!(node.refusal("SELECT count(*) FROM array").await, @"unavailable: the file array.json cannot be read: the array is not closed; the file is cut off");
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new("gzip").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes).unwrap());
+    let output = child.wait_with_output().unwrap().stdout;
+    writer.join().unwrap();
+    output
+}
+
+#[tokio::test]
+async fn a_quote_that_is_never_closed_is_bounded() {
+    let folder = Folder::new();
+    folder.write("open.csv", format!("a,b\n1,\"x{}", "y\n".repeat(1 << 20)));
+    let limits = FileLimits { row_bytes_max: 1 << 20, ..crate::support::eager_limits() };
+    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    assert_snapshot!(node.tables().await, @"open: unreadable, 1 MiB without the end of a row; is a quote or a bracket not closed?");
+}
+
+#[tokio::test]
+async fn files_of_a_folder_whose_columns_differ_are_refused_when_they_are_read() {
+    let folder = Folder::new();
+    for index in 0..20 {
+        folder.write(&format!("many/{index:02}.csv"), "id,name\n1,a\n");
+    }
+    folder.write("many/07.csv", "name,id\na,1\n");
+    // Only some files are looked into beforehand.
+    let limits = FileLimits { probed_files_max: 2, ..crate::support::eager_limits() };
+    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    assert_eq!(node.tables().await, "many: readable");
+    assert_snapshot!(node.refusal("SELECT sum(id) FROM many").await, @"unavailable: the file many/07.csv cannot be read: its columns (name, id) are not those of the table");
+}
+
+#[tokio::test]
+async fn folders_of_very_many_files_are_tables_up_to_a_bound() {
+    let folder = Folder::new();
+    for index in 0..1_000 {
+        folder.write(&format!("many/{index:05}.csv"), format!("id\n{index}\n"));
+    }
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT count(*), sum(id) FROM many").await, "1000|499500");
+    let limits = FileLimits { files_max: 999, ..crate::support::eager_limits() };
+    let bounded = Node::open_with(vec![folder.path()], small_options(), limits);
+    assert_snapshot!(bounded.tables().await, @"many: unreadable, more than 999 data files; the rest is not read");
+}

@@ -1,0 +1,78 @@
+//! New, changed and vanished files are seen without a restart.
+
+use std::time::Duration;
+
+use tidegate_engines::FileLimits;
+
+use crate::support::{Folder, Node, numbers, small_options, write_parquet};
+
+#[tokio::test]
+async fn files_that_come_change_and_go_are_seen() {
+    let folder = Folder::with(&[("a.csv", "id\n1\n")]);
+    let node = folder.database();
+    assert_eq!(node.tables().await, "a: 1 rows");
+
+    folder.write("b.csv", "x,y\n1,2\n");
+    assert_eq!(node.rows("SELECT x, y FROM b").await, "1|2");
+
+    folder.write("a.csv", "id,name\n1,one\n2,two\n");
+    assert_eq!(node.rows("SELECT name FROM a").await, "one\ntwo");
+
+    folder.remove("b.csv");
+    assert_eq!(node.tables().await, "a: 2 rows");
+    assert!(node.refusal("SELECT * FROM b").await.contains("there is no table \"b\""));
+
+    folder.write("parts/1.csv", "id\n1\n");
+    folder.write("parts/2.csv", "id\n2\n");
+    assert_eq!(node.rows("SELECT sum(id) FROM parts").await, "3");
+    folder.write("parts/3.csv", "id\n4\n");
+    assert_eq!(node.rows("SELECT sum(id) FROM parts").await, "7");
+    folder.remove("parts");
+    assert_eq!(node.tables().await, "a: 2 rows");
+}
+
+#[tokio::test]
+async fn a_parquet_file_that_is_replaced_is_read_anew() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n.parquet"), &numbers(10), 10);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT count(*), max(id) FROM n").await, "10|9");
+    write_parquet(&folder.join("n.parquet"), &numbers(20), 10);
+    assert_eq!(node.rows("SELECT count(*), max(id) FROM n").await, "20|19");
+    assert_eq!(node.rows("SELECT name FROM n WHERE id = 19").await, "name 19");
+}
+
+#[tokio::test]
+async fn a_plan_does_not_read_a_parquet_file_that_was_replaced_since() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n.parquet"), &numbers(10), 10);
+    let node = folder.database();
+    let plan = node.plan("SELECT * FROM n").await.unwrap();
+    write_parquet(&folder.join("n.parquet"), &numbers(20), 10);
+    let job = crate::support::TestJob::start().await;
+    let mut rows = plan.run(&job.job).await.unwrap();
+    let error = futures::StreamExt::next(&mut rows.batches).await.unwrap().unwrap_err().to_string();
+    assert_eq!(error, "the file n.parquet cannot be read: it was changed while it was read; ask again");
+}
+
+#[tokio::test]
+async fn looks_are_spaced() {
+    let folder = Folder::with(&[("a.csv", "id\n1\n")]);
+    let limits = FileLimits { rescan_after: Duration::from_secs(3_600), ..FileLimits::default() };
+    let node = Node::open_with(vec![folder.path()], small_options(), limits);
+    assert_eq!(node.tables().await, "a: 1 rows");
+    folder.write("b.csv", "id\n1\n");
+    assert_eq!(node.tables().await, "a: 1 rows");
+}
+
+#[tokio::test]
+async fn a_path_that_vanishes_is_told_and_comes_back() {
+    let folder = Folder::with(&[("data/a.csv", "id\n1\n")]);
+    let node = Node::open(vec![folder.join("data")], small_options());
+    assert_eq!(node.tables().await, "a: 1 rows");
+    folder.remove("data");
+    let error = node.refusal("SELECT * FROM a").await;
+    assert_eq!(error, "unavailable: the database's files are gone");
+    folder.write("data/a.csv", "id\n2\n");
+    assert_eq!(node.rows("SELECT id FROM a").await, "2");
+}

@@ -1,0 +1,148 @@
+//! What a caller reads of its mistakes.
+
+use insta::assert_snapshot;
+use tidegate_query::Parameter;
+
+use crate::support::{Folder, Node};
+
+fn database() -> (Folder, Node) {
+    let folder = Folder::with(&[
+        ("flights.csv", "id,tailNum,dest,delay,day\n1,N1,JFK,5,2024-01-01\n2,N2,LAX,-3,2024-01-02\n"),
+        ("planes.csv", "tailNum,seats\nN1,180\n"),
+        ("bad.csv", ""),
+    ]);
+    let node = folder.database();
+    (folder, node)
+}
+
+#[tokio::test]
+async fn unknown_tables_get_the_nearest_names() {
+    let (_folder, node) = database();
+    assert_snapshot!(node.refusal("SELECT * FROM flight").await, @r#"
+    not_found: there is no table "flight" in database "db"
+    Valid choices: flights
+    Use the tool list_tables to see the tables.
+    "#);
+    assert_snapshot!(node.refusal("SELECT * FROM xyzzy").await, @r#"
+    not_found: there is no table "xyzzy" in database "db"
+    Valid choices: bad, flights, planes
+    Use the tool list_tables to see the tables.
+    "#);
+    assert_snapshot!(node.refusal("SELECT * FROM other.flights").await, @r#"
+    not_found: there is no table "other.flights" in database "db"
+    Valid choices: flights
+    Use the tool list_tables to see the tables.
+    "#);
+    assert_snapshot!(node.refusal("SELECT * FROM a.b.flights").await, @r#"
+    not_found: there is no table "a.b.flights" in database "db"
+    Valid choices: flights
+    Use the tool list_tables to see the tables.
+    "#);
+    assert_snapshot!(node.refusal("SELECT * FROM bad").await, @r#"unavailable: the table "bad" cannot be read: the file is empty"#);
+    assert_snapshot!(node.columns("flight").await.unwrap_err(), @r#"
+    there is no table "flight" in database "db"
+    Valid choices: flights
+    Use the tool list_tables to see the tables.
+    "#);
+    assert_snapshot!(node.refusal("SELECT * FROM information_schema.tables").await, @r#"
+    not_found: there is no table "information_schema.tables" in database "db"
+    Valid choices: bad, flights, planes
+    Use the tool list_tables to see the tables.
+    "#);
+}
+
+#[tokio::test]
+async fn unknown_columns_get_the_columns_of_the_table() {
+    let (_folder, node) = database();
+    assert_snapshot!(node.refusal("SELECT dealy FROM flights").await, @r#"
+    invalid_arguments: there is no column "dealy"
+    Valid choices: delay, day, dest, id, tailNum
+    "#);
+    assert_snapshot!(node.refusal("SELECT f.seats FROM flights f JOIN planes p ON f.tailNum = p.tailNum").await, @r#"
+    invalid_arguments: there is no column "seats" in "f"
+    Valid choices: dest, delay, id, tailNum, day
+    "#);
+    assert_snapshot!(node.refusal("SELECT x.id FROM flights f").await, @r#"
+    invalid_arguments: there is no table or alias "x" at x.id
+    Valid choices: f
+    "#);
+    assert_snapshot!(node.refusal("SELECT tailNum FROM flights f JOIN planes p ON f.tailNum = p.tailNum").await, @r#"
+    invalid_arguments: the column "tailNum" is in several tables of the query
+    Write the table before it: table.column.
+    "#);
+    assert_snapshot!(node.refusal("SELECT count(*) AS n FROM flights GROUP BY dest HAVING m > 1").await, @r#"
+    invalid_arguments: there is no column "m"
+    Valid choices: n, id, tailNum, dest, delay, day
+    "#);
+    assert_snapshot!(node.refusal("SELECT id, count(*) FROM flights GROUP BY dest").await, @r#"invalid_arguments: Column in SELECT must be in GROUP BY or an aggregate function: column "flights.id" must appear in the GROUP BY clause or must be part of an aggregate function, currently only "flights.dest, count(1)" appears in the SELECT clause satisfies this requirement"#);
+    assert_snapshot!(node.refusal("SELECT 1 WHERE id = 1").await, @r#"invalid_arguments: there is no column "id""#);
+}
+
+#[tokio::test]
+async fn mistyped_expressions_say_what_does_not_fit() {
+    let (_folder, node) = database();
+    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: Cannot coerce arithmetic expression text + bigint to valid types");
+    assert_snapshot!(node.refusal("SELECT sum(dest) FROM flights").await, @"invalid_arguments: Function 'sum' does not take text; it takes Decimal, bigint unsigned, bigint, double, Duration, Interval");
+    assert_snapshot!(node.refusal("SELECT * FROM flights WHERE delay > 'late'").await, @r"
+    invalid_arguments: Cannot cast string 'late' to value of bigint type
+    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    ");
+    assert_snapshot!(node.refusal("SELECT CAST(dest AS BIGINT) FROM flights").await, @r"
+    invalid_arguments: Cannot cast string 'JFK' to value of bigint type
+    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    ");
+    assert_snapshot!(node.refusal("SELECT * FROM flights WHERE day > 'yesterday'").await, @r"
+    invalid_arguments: Cannot cast string 'yesterday' to value of date type
+    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    ");
+    assert_snapshot!(node.refusal("SELECT delay / 0 FROM flights").await, @r"
+    invalid_arguments: division by zero
+    Guard the divisor: x / NULLIF(y, 0) gives NULL instead.
+    ");
+    assert_snapshot!(node.refusal("SELECT * FROM flights WHERE dest").await, @"invalid_arguments: Cannot create filter with non-boolean predicate 'flights.dest' returning text");
+    assert_snapshot!(node.refusal("SELECT id FROM flights UNION SELECT tailNum, seats FROM planes").await, @"invalid_arguments: UNION queries have different number of columns");
+}
+
+#[tokio::test]
+async fn unknown_functions_get_a_hint() {
+    let (_folder, node) = database();
+    assert_snapshot!(node.refusal("SELECT cuont(id) FROM flights").await, @r"
+    invalid_arguments: Invalid function 'cuont'.
+    Did you mean 'cot'?
+    ");
+    assert_snapshot!(node.refusal("SELECT substr(dest) FROM flights").await, @"invalid_arguments: Substring without for/from is not valid");
+    assert_snapshot!(node.refusal("SELECT date_trunc('fortnight', day) FROM flights").await, @"invalid_arguments: Unsupported date_trunc granularity: 'fortnight'. Supported values are: microsecond, millisecond, second, minute, hour, day, week, month, quarter, year");
+    assert_snapshot!(node.refusal("SELECT json_get(dest, 'a') FROM flights").await, @r"
+    invalid_arguments: Invalid function 'json_get'.
+    Did you mean 'concat'?
+    ");
+}
+
+#[tokio::test]
+async fn parameters_are_bound_and_their_mistakes_told() {
+    let (_folder, node) = database();
+    let text = |value: &str| Parameter::Text(value.to_owned());
+    let ask = async |sql: &str, parameters: Vec<Parameter>| match node.batches(sql, parameters).await {
+        Ok(batches) => crate::support::lines(&batches),
+        Err(error) => format!("{}: {error}", error.kind().name()),
+    };
+    let sql = "SELECT id FROM flights WHERE dest = $1 AND delay < $2";
+    assert_eq!(ask(sql, vec![text("JFK"), Parameter::Integer(6)]).await, "1");
+    assert_eq!(ask(sql, vec![text("JFK"), Parameter::Float(5.5)]).await, "1");
+    assert_eq!(ask(sql, vec![text("x' OR '1'='1"), Parameter::Integer(6)]).await, "");
+    assert_eq!(ask("SELECT id FROM flights WHERE day = $1", vec![text("2024-01-02")]).await, "2");
+    assert_eq!(ask("SELECT id FROM flights ORDER BY id LIMIT $1", vec![Parameter::Integer(1)]).await, "1");
+    assert_eq!(
+        ask("SELECT $1, $2, $3", vec![Parameter::Null, Parameter::Boolean(true), text("a")]).await,
+        "null|true|a"
+    );
+    assert_eq!(
+        ask("SELECT id FROM flights WHERE id IN (?, ?)", vec![Parameter::Integer(2), Parameter::Integer(3)]).await,
+        "2"
+    );
+    assert_snapshot!(ask("SELECT id FROM flights WHERE day = $1", vec![text("soon")]).await, @r"
+    invalid_arguments: Cannot cast string 'soon' to value of date type
+    TRY_CAST(x AS type) gives NULL where a value does not fit.
+    ");
+    assert_snapshot!(ask("SELECT id FROM flights LIMIT $1", vec![text("many")]).await, @"invalid_arguments: Expected LIMIT to be an integer or null, but got text");
+}

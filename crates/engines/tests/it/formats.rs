@@ -1,0 +1,113 @@
+//! Each format and compression is a table.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::support::{Folder, numbers, write_arrow, write_parquet};
+
+const CSV: &str = "id,name,price,when,ok\n1,a,1.5,2024-01-31,true\n2,,2,2024-02-29,false\n";
+const ANSWER: &str = "1|a|1.5|2024-01-31|true\n2|null|2.0|2024-02-29|false";
+const TYPES: &str = "id bigint, name text, price double, when date, ok boolean";
+
+/// Compresses with the tool that people use, or `None` where it is not installed.
+fn compressed(tool: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    let started = Command::new(tool).arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = started.ok()?;
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    Some(child.wait_with_output().unwrap().stdout)
+}
+
+#[tokio::test]
+async fn text_files_are_tables_in_every_compression() {
+    let folder = Folder::with(&[
+        ("plain.csv", CSV),
+        ("tabs.tsv", &CSV.replace(',', "\t")),
+        ("semicolons.csv", &CSV.replace(',', ";")),
+        ("bars.csv", &CSV.replace(',', "|")),
+        ("mark.csv", &format!("\u{feff}{CSV}")),
+        ("windows.csv", &CSV.replace('\n', "\r\n")),
+        ("unfinished.csv", CSV.trim_end()),
+    ]);
+    let mut tables = vec!["plain", "tabs", "semicolons", "bars", "mark", "windows", "unfinished"];
+    for (tool, extension, table) in
+        [("gzip", "gz", "gzipped"), ("zstd", "zst", "zstandard"), ("bzip2", "bz2", "bzipped"), ("xz", "xz", "xzed")]
+    {
+        if let Some(bytes) = compressed(tool, CSV.as_bytes()) {
+            folder.write(&format!("{table}.csv.{extension}"), bytes);
+            tables.push(table);
+        }
+    }
+    assert!(tables.contains(&"gzipped"), "gzip is installed everywhere");
+    let node = folder.database();
+    for table in tables {
+        assert_eq!(node.rows(&format!("SELECT * FROM {table}")).await, ANSWER, "{table}");
+        assert_eq!(node.columns(table).await.unwrap(), TYPES, "{table}");
+    }
+}
+
+#[tokio::test]
+async fn json_files_are_tables_as_array_and_as_lines() {
+    let lines = "{\"id\":1,\"tags\":[\"x\",\"y\"],\"at\":{\"x\":1,\"y\":null}}\n{\"id\":2.5,\"extra\":null}\n";
+    let pretty = "[\n  {\n    \"id\": 1,\n    \"tags\": [\"x\", \"y\"],\n    \"at\": {\"x\": 1, \"y\": null}\n  },\n  {\n    \"id\": 2.5, \"extra\": null\n  }\n]\n";
+    let folder = Folder::with(&[
+        ("lines.ndjson", lines),
+        ("jsonl.jsonl", lines),
+        ("objects.json", lines),
+        ("pretty.json", pretty),
+        ("marked.json", &format!("\u{feff}{pretty}")),
+        ("single.json", "{\n \"id\": 7,\n \"tags\": [],\n \"at\": {\"x\": 1, \"y\": \"z\"}, \"extra\": 1}"),
+    ]);
+    folder.write("zipped.json.gz", compressed("gzip", pretty.as_bytes()).unwrap());
+    let node = folder.database();
+    for table in ["lines", "jsonl", "objects", "pretty", "marked", "zipped"] {
+        let rows = node.rows(&format!("SELECT id, tags, at['x'], extra FROM {table}")).await;
+        assert_eq!(rows, "1.0|[x, y]|1|null\n2.5|null|null|null", "{table}");
+        let columns = node.columns(table).await.unwrap();
+        assert_eq!(columns, "id double, tags text[], at struct(x bigint, y text), extra text", "{table}");
+    }
+    assert_eq!(node.rows("SELECT id, at['y'] FROM single").await, "7|z");
+}
+
+#[tokio::test]
+async fn mixed_scalars_of_json_are_text() {
+    let folder = Folder::with(&[(
+        "mixed.json",
+        r#"[{"a": 1, "b": true, "c": 18446744073709551615}, {"a": "x", "b": 2, "c": 1}]"#,
+    )]);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT * FROM mixed").await, "1|true|18446744073709551615\nx|2|1");
+    assert_eq!(node.columns("mixed").await.unwrap(), "a text, b text, c text");
+}
+
+#[tokio::test]
+async fn parquet_and_arrow_files_are_tables_and_tell_their_rows() {
+    let folder = Folder::new();
+    write_parquet(&folder.join("parquet.parquet"), &numbers(1_000), 100);
+    write_arrow(&folder.join("file.arrow"), &numbers(1_000), false);
+    write_arrow(&folder.join("feather.feather"), &numbers(1_000), false);
+    write_arrow(&folder.join("stream.arrows"), &numbers(1_000), true);
+    let node = folder.database();
+    for table in ["parquet", "file", "feather", "stream"] {
+        let sql = format!("SELECT count(*), sum(id), min(name) FROM {table}");
+        assert_eq!(node.rows(&sql).await, "1000|499500|name 0", "{table}");
+        let rows = node.rows(&format!("SELECT * FROM {table} LIMIT 2")).await;
+        assert_eq!(rows, "0|name 0\n1|name 1", "{table}");
+        assert_eq!(node.columns(table).await.unwrap(), "id bigint, name text", "{table}");
+    }
+    assert!(node.tables().await.contains("parquet: 1000 rows"));
+}
+
+#[tokio::test]
+async fn what_looks_like_a_number_and_is_none_stays_as_it_is() {
+    let folder = Folder::with(&[("codes.csv", "zip,phone,big\n02134,+49 30,99999999999999999999\n10115,,1\n")]);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT * FROM codes").await, "02134|+49 30|99999999999999999999\n10115|null|1");
+}
+
+#[tokio::test]
+async fn quoted_values_hold_anything() {
+    let folder = Folder::with(&[("quoted.csv", "a,b\n\"x,\"\"y\"\"\",\"two\nlines\"\n1,2\n")]);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT a FROM quoted").await, "x,\"y\"\n1");
+    assert_eq!(node.rows("SELECT count(*) FROM quoted WHERE b = 'two\nlines'").await, "1");
+}

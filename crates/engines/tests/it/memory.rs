@@ -1,0 +1,183 @@
+//! Bounds of memory and disk.
+
+use futures::StreamExt;
+use tidegate_core::ErrorKind;
+use tidegate_engines::EngineOptions;
+
+use crate::support::{Folder, Node, numbers, small_options, soon, write_parquet};
+
+fn large(options: EngineOptions) -> (Folder, Node) {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n.parquet"), &numbers(300_000), 50_000);
+    let node = folder.database_with(options);
+    (folder, node)
+}
+
+/// Memory that a sort of all rows does not fit into.
+fn tight() -> EngineOptions {
+    EngineOptions { threads: 2, query_memory_bytes: 14 << 20, ..EngineOptions::with_memory(14 << 20) }
+}
+
+#[tokio::test]
+async fn a_sort_larger_than_its_memory_spills_and_ends() {
+    let (_folder, node) = large(tight());
+    let (_job, mut rows) = node.start("SELECT name, id FROM n ORDER BY name DESC").await;
+    let mut spilled = 0;
+    let mut count = 0;
+    let mut first = None;
+    while let Some(batch) = soon("a sorted batch", rows.batches.next()).await {
+        let batch = batch.unwrap();
+        spilled = spilled.max(node.engine.spilled_bytes());
+        first.get_or_insert_with(|| crate::support::lines(&[batch.slice(0, 1)]));
+        count += batch.num_rows();
+        assert!(node.engine.memory_used_bytes() <= 14 << 20);
+    }
+    assert_eq!((count, first.as_deref()), (300_000, Some("name 99999|99999")));
+    assert!(spilled > 0, "nothing was spilled");
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn a_query_that_needs_too_much_dies_alone() {
+    let options = EngineOptions { query_memory_bytes: 4 << 20, threads: 2, ..EngineOptions::with_memory(64 << 20) };
+    let (_folder, node) = large(options);
+    let (_job, mut other) = node.start("SELECT * FROM n").await;
+    soon("the other's first batch", other.batches.next()).await.unwrap().unwrap();
+    let error = node.refusal("SELECT a.name, b.name FROM n a CROSS JOIN n b").await;
+    insta::assert_snapshot!(error, @r"
+    too_large: the query needs more memory than one query may have
+    Ask for less: filter before joining, join on equal columns, aggregate, or select fewer columns.
+    ");
+    let mut rows = 0;
+    while let Some(batch) = soon("the other's next batch", other.batches.next()).await {
+        rows += batch.unwrap().num_rows();
+    }
+    assert!(rows > 250_000, "the other query got {rows} rows more");
+    assert_eq!(node.rows("SELECT count(*) FROM n").await, "300000");
+}
+
+#[tokio::test]
+async fn all_queries_together_are_bounded() {
+    let options = EngineOptions { query_memory_bytes: 40 << 20, threads: 2, ..EngineOptions::with_memory(45 << 20) };
+    let (_folder, node) = large(options);
+    let sql = "SELECT a.name, b.name FROM n a CROSS JOIN n b";
+    let (_first_job, mut first) = node.start(sql).await;
+    soon("the first query's first batch", first.batches.next()).await.unwrap().unwrap();
+    let held = node.engine.memory_used_bytes();
+    assert!(held > 5 << 20, "{held} bytes are held by the first query");
+    let mut more = Vec::new();
+    let refused = loop {
+        let (job, mut rows) = node.start(sql).await;
+        match soon("another query", rows.batches.next()).await.unwrap() {
+            Ok(_) => more.push((job, rows)),
+            Err(error) => break error,
+        }
+        assert!(node.engine.memory_used_bytes() <= 45 << 20);
+        assert!(more.len() < 100, "nothing bounds the queries");
+    };
+    assert_eq!(refused.kind(), ErrorKind::TooLarge);
+    assert!(refused.to_string().starts_with("the query needs more memory than other queries leave now"), "{refused}");
+    soon("the first query's next batch", first.batches.next()).await.unwrap().unwrap();
+    drop((first, more));
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn what_is_spilled_is_bounded() {
+    let options = EngineOptions { spill_bytes: 1 << 20, ..tight() };
+    let (_folder, node) = large(options);
+    insta::assert_snapshot!(node.refusal("SELECT name, id FROM n ORDER BY name DESC").await, @r"
+    too_large: the query would put more on disk than it may
+    Ask for less: filter before sorting or joining, or aggregate.
+    ");
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn spilled_files_lie_in_the_folder_that_was_named() {
+    let spill = Folder::new();
+    let options = EngineOptions { spill_folder: Some(spill.path()), ..tight() };
+    let (_folder, node) = large(options);
+    assert_eq!(node.rows("SELECT name FROM n ORDER BY name LIMIT 1 OFFSET 299999").await, "name 99999");
+    assert!(std::fs::read_dir(spill.path()).unwrap().next().is_some());
+    drop(node);
+    for _ in 0..500 {
+        if std::fs::read_dir(spill.path()).unwrap().next().is_none() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the spill folder is not cleared");
+}
+
+#[tokio::test]
+async fn functions_that_multiply_are_bounded() {
+    let (_folder, node) = large(small_options());
+    for sql in [
+        "SELECT repeat('x', 2000000000)",
+        "SELECT length(repeat(name, 100000)) FROM n",
+        "SELECT rpad('x', 2000000000)",
+        "SELECT sum(cardinality(range(1, 1000000000)))",
+        "SELECT cardinality(generate_series(0, 1000000000, 2))",
+        "SELECT replace(repeat('x', 1000000), 'x', repeat('y', 1000)) FROM n",
+        "SELECT concat(t, t, t, t) FROM (SELECT repeat(name, 1000) AS t FROM n)",
+        "SELECT cardinality(array_repeat(name, 100000)) FROM n",
+    ] {
+        let refusal = soon(sql, node.refusal(sql)).await;
+        assert!(
+            refusal.starts_with("too_large: ") && refusal.contains("would make more than 64 MiB"),
+            "{sql}: {refusal}"
+        );
+    }
+    assert_eq!(node.rows("SELECT length(repeat('ab', 1000)), cardinality(range(0, 10, 3))").await, "2000|4");
+    assert_eq!(node.rows("SELECT lpad('x', 3, '-'), array_repeat(1, 3), range(3)").await, "--x|[1, 1, 1]|[0, 1, 2]");
+}
+
+#[tokio::test]
+async fn a_long_text_of_the_statement_makes_short_batches() {
+    let (_folder, node) = large(small_options());
+    let text = "x".repeat(100_000);
+    let batches = node.batches(&format!("SELECT '{text}', id FROM n LIMIT 2000"), Vec::new()).await.unwrap();
+    let longest = batches.iter().map(|batch| batch.num_rows()).max().unwrap();
+    assert!(longest <= (64 << 20) / 100_000, "{longest} rows of 100 kB in one batch");
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2_000);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_scan_holds_some_batches_and_not_the_file() {
+    let rows = 300_000;
+    let folder = Folder::new();
+    let filler = "x".repeat(300);
+    let mut text = String::from("id,filler\n");
+    for id in 0..rows {
+        text.push_str(&format!("{id},{filler}\n"));
+    }
+    folder.write("wide.csv", &text);
+    folder.write(
+        "wide.ndjson",
+        (0..rows).map(|id| format!("{{\"id\":{id},\"filler\":\"{filler}\"}}\n")).collect::<String>(),
+    );
+    drop(text);
+    let node = folder.database();
+    for table in ["wide_csv", "wide_ndjson"] {
+        let before = anonymous_bytes();
+        let (_job, mut stream) = node.start(&format!("SELECT * FROM {table}")).await;
+        let (mut count, mut most) = (0, 0);
+        while let Some(batch) = soon("a batch", stream.batches.next()).await {
+            count += batch.unwrap().num_rows();
+            most = most.max(anonymous_bytes());
+        }
+        assert_eq!(count, rows);
+        let grown = most.saturating_sub(before);
+        assert!(grown < 64 << 20, "{table}: anonymous memory grew by {grown} bytes over a file of 90 MB");
+    }
+}
+
+/// Anonymous memory of this process.
+#[cfg(target_os = "linux")]
+fn anonymous_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() * 1_024
+}

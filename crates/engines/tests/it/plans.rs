@@ -1,0 +1,83 @@
+//! What a plan tells before it runs.
+
+use insta::assert_snapshot;
+
+use crate::support::{Folder, Node, numbers, numbers_csv, write_parquet};
+
+fn database() -> (Folder, Node) {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n.parquet"), &numbers(10_000), 1_000);
+    folder.write("t.csv", numbers_csv(10_000));
+    let node = folder.database();
+    (folder, node)
+}
+
+#[tokio::test]
+async fn a_plan_knows_its_columns_and_about_how_much_there_is() {
+    let (folder, node) = database();
+    let plan = node.plan("SELECT id, upper(name) AS loud FROM n").await.unwrap();
+    let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names, ["id", "loud"]);
+    assert_eq!(plan.estimated_rows(), Some(10_000));
+    let bytes = std::fs::metadata(folder.join("n.parquet")).unwrap().len();
+    assert_eq!(plan.estimated_bytes(), Some(bytes));
+
+    let plan = node.plan("SELECT * FROM t").await.unwrap();
+    let rows = plan.estimated_rows().unwrap();
+    assert!((8_000..12_000).contains(&rows), "{rows} rows are guessed");
+    assert_eq!(node.plan("SELECT 1").await.unwrap().estimated_bytes(), None);
+}
+
+#[tokio::test]
+async fn a_plan_knows_whether_its_first_row_needs_all_of_its_input() {
+    let (_folder, node) = database();
+    let blocking = async |sql: &str| node.plan(sql).await.unwrap().is_blocking();
+    for sql in [
+        "SELECT * FROM n ORDER BY name",
+        "SELECT * FROM n ORDER BY name LIMIT 5",
+        "SELECT name, count(*) FROM n GROUP BY name",
+        "SELECT count(DISTINCT name) FROM n",
+        "SELECT sum(id) FROM t WHERE id > 5",
+    ] {
+        assert!(blocking(sql).await, "{sql}");
+    }
+    for sql in [
+        "SELECT * FROM n",
+        "SELECT upper(name) FROM t WHERE id > 5",
+        "SELECT * FROM n LIMIT 5",
+        "SELECT * FROM n JOIN t ON n.id = t.id",
+        "SELECT * FROM n UNION ALL SELECT * FROM t",
+    ] {
+        assert!(!blocking(sql).await, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_shown_without_paths_of_this_machine() {
+    let (folder, node) = database();
+    let text = node.plan("SELECT name FROM t WHERE id > 9990 ORDER BY name LIMIT 3").await.unwrap().explain();
+    assert!(!text.contains(&folder.path().display().to_string()), "{text}");
+    assert_snapshot!(text, @r"
+    Logical plan:
+    Sort: t.name ASC NULLS LAST, fetch=3
+      Projection: t.name
+        Filter: t.id > Int64(9990)
+          TableScan: t projection=[id, name], partial_filters=[t.id > Int64(9990)]
+
+    Physical plan:
+    SortPreservingMergeExec: [name@0 ASC NULLS LAST], fetch=3
+      SortExec: TopK(fetch=3), expr=[name@0 ASC NULLS LAST], preserve_partitioning=[true]
+        FilterExec: id@0 > 9990, projection=[name@1]
+          RepartitionExec: partitioning=RoundRobinBatch(2), input_partitions=1
+            DataSourceExec: file_groups={1 group: [[t.csv]]}, projection=[id, name], file_type=csv
+    ");
+    assert_snapshot!(node.plan("SELECT * FROM n WHERE id < 5").await.unwrap().explain(), @r"
+    Logical plan:
+    Filter: n.id < Int64(5)
+      TableScan: n projection=[id, name], partial_filters=[n.id < Int64(5)]
+
+    Physical plan:
+    FilterExec: id@0 < 5
+      DataSourceExec: file_groups={1 group: [[n.parquet]]}, projection=[id, name], file_type=parquet, predicate=id@0 < 5, pruning_predicate=id_null_count@1 != row_count@2 AND id_min@0 < 5, required_guarantees=[]
+    ");
+}

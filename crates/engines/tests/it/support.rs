@@ -1,0 +1,262 @@
+//! A folder of files, a database on it, and questions to it.
+
+use std::fs;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use futures::StreamExt;
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Call, Error, Job, Limits, Metadata, Origin, Principal, Registry, Reply, Snapshot, SnapshotBuilder, Target, Tool,
+    TransportKind, handler_fn,
+};
+use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
+use tidegate_query::{Catalog, Database, Parameter, Plan, Rows, SqlDialect, Statement, TableStatus};
+
+/// Longer than anything that is waited for here may take, on any machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for `future`, and fails when it takes forever.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
+}
+
+/// A folder that is removed with the test.
+pub(crate) struct Folder {
+    root: tempfile::TempDir,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self { root: tempfile::Builder::new().prefix("files").tempdir().unwrap() }
+    }
+
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let folder = Self::new();
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.root.path().to_path_buf()
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        let path = self.join(name);
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+
+    /// A database on the folder with bounds that suit tests.
+    pub(crate) fn database(&self) -> Node {
+        Node::open(vec![self.path()], small_options())
+    }
+
+    pub(crate) fn database_with(&self, options: EngineOptions) -> Node {
+        Node::open(vec![self.path()], options)
+    }
+}
+
+/// Two threads, so that plans have parallel parts on every machine.
+pub(crate) fn small_options() -> EngineOptions {
+    EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) }
+}
+
+/// Bounds with which each question looks at the folders again.
+pub(crate) fn eager_limits() -> FileLimits {
+    FileLimits { rescan_after: Duration::ZERO, ..FileLimits::default() }
+}
+
+/// A database and the engine that it runs on.
+pub(crate) struct Node {
+    pub(crate) engine: Engine,
+    pub(crate) database: Arc<FileDatabase>,
+}
+
+impl Node {
+    pub(crate) fn open(paths: Vec<PathBuf>, options: EngineOptions) -> Self {
+        Self::open_with(paths, options, eager_limits())
+    }
+
+    pub(crate) fn open_with(paths: Vec<PathBuf>, options: EngineOptions, limits: FileLimits) -> Self {
+        let engine = Engine::start(options).unwrap();
+        let database = Arc::new(FileDatabase::open_with("db", paths, &engine, limits).unwrap());
+        Self { engine, database }
+    }
+
+    pub(crate) async fn catalog(&self) -> Arc<Catalog> {
+        self.database.catalog(&Principal::anonymous()).await.unwrap()
+    }
+
+    /// The tables, a line each: name, rows, and why they cannot be read.
+    pub(crate) async fn tables(&self) -> String {
+        let describe = |table: &tidegate_query::TableEntry| match (&table.status, table.rows) {
+            (TableStatus::Unreadable(reason), _) => format!("{}: unreadable, {reason}", table.name),
+            (TableStatus::Readable, Some(rows)) => format!("{}: {rows} rows", table.name),
+            (TableStatus::Readable, None) => format!("{}: readable", table.name),
+        };
+        self.catalog().await.tables.iter().map(describe).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The columns of a table, as `name type`.
+    pub(crate) async fn columns(&self, table: &str) -> Result<String, Error> {
+        let columns = self.database.columns(table, &Principal::anonymous()).await?;
+        Ok(columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect::<Vec<_>>().join(", "))
+    }
+
+    pub(crate) async fn plan(&self, sql: &str) -> Result<Box<dyn Plan>, Error> {
+        self.plan_with(sql, Vec::new()).await
+    }
+
+    pub(crate) async fn plan_with(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Box<dyn Plan>, Error> {
+        let statement = Statement::parse(sql, SqlDialect::DataFusion)?.with_parameters(parameters)?;
+        self.database.plan(&statement, &Principal::anonymous()).await
+    }
+
+    /// Starts `sql` as the job of somebody who waits.
+    pub(crate) async fn start(&self, sql: &str) -> (TestJob, Rows) {
+        let job = TestJob::start().await;
+        let rows = self.plan(sql).await.unwrap().run(&job.job).await.unwrap();
+        (job, rows)
+    }
+
+    pub(crate) async fn batches(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Vec<RecordBatch>, Error> {
+        let plan = self.plan_with(sql, parameters).await?;
+        let job = TestJob::start().await;
+        let rows = plan.run(&job.job).await?;
+        let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
+        let mut stream = rows.batches;
+        while let Some(batch) = soon("a batch", stream.next()).await {
+            batches.push(batch?);
+        }
+        Ok(batches)
+    }
+
+    /// The values of an answer, a row a line, separated by bars.
+    pub(crate) async fn rows(&self, sql: &str) -> String {
+        let batches = self.batches(sql, Vec::new()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        lines(&batches)
+    }
+
+    /// What the caller reads when `sql` fails.
+    pub(crate) async fn refusal(&self, sql: &str) -> String {
+        match self.batches(sql, Vec::new()).await {
+            Ok(batches) => panic!("{sql} answered: {}", lines(&batches)),
+            Err(error) => format!("{}: {error}", error.kind().name()),
+        }
+    }
+
+    /// Waits until no task of the engine runs any more and nothing is held, in memory or on disk.
+    pub(crate) async fn idle(&self) {
+        let engine = &self.engine;
+        soon("the end of the engine's tasks", async {
+            while engine.running_tasks() > 0 || engine.memory_used_bytes() > 0 || engine.spilled_bytes() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+}
+
+/// The values of `batches`, a row a line, separated by bars.
+pub(crate) fn lines(batches: &[RecordBatch]) -> String {
+    use arrow::util::display::{ArrayFormatter, FormatOptions};
+    let options = FormatOptions::default().with_null("null");
+    let mut lines = Vec::new();
+    for batch in batches {
+        let columns: Vec<ArrayFormatter> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let values: Vec<String> = columns.iter().map(|column| column.value(row).to_string()).collect();
+            lines.push(values.join("|"));
+        }
+    }
+    lines.join("\n")
+}
+
+/// A job that runs until it is cancelled or dropped.
+pub(crate) struct TestJob {
+    pub(crate) job: Arc<Job>,
+    #[allow(dead_code, reason = "the job is cancelled when its reply is dropped")]
+    reply: Reply,
+}
+
+impl TestJob {
+    pub(crate) async fn start() -> Self {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let handler = handler_fn(move |job: Arc<Job>, _| {
+            let sender = sender.lock().unwrap().take();
+            async move {
+                let _ = sender.unwrap().send(job.clone());
+                job.cancelled().await;
+                Ok(Metadata::new())
+            }
+        });
+        let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
+        let registry = Registry::new(snapshot, Limits::default(), Events::default());
+        let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+        let call = Call::new(Target::Tool("wait".to_owned()), Principal::anonymous(), origin);
+        let reply = registry.call(call).unwrap();
+        let job = receiver.await.unwrap();
+        Self { job, reply }
+    }
+}
+
+/// Rows `0..count` of an id and a text.
+pub(crate) fn numbers(count: i64) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count));
+    let names: ArrayRef = Arc::new(StringArray::from_iter_values((0..count).map(|id| format!("name {id}"))));
+    RecordBatch::try_from_iter([("id", ids), ("name", names)]).unwrap()
+}
+
+/// Rows `0..count` of an id and a text, as CSV.
+pub(crate) fn numbers_csv(count: i64) -> String {
+    let mut text = String::from("id,name\n");
+    for id in 0..count {
+        text.push_str(&format!("{id},name {id}\n"));
+    }
+    text
+}
+
+/// Writes `batch` as a Parquet file with row groups of `group_rows`.
+pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch, group_rows: usize) {
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+    let file = fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// Writes `batch` as an Arrow IPC file, or stream.
+pub(crate) fn write_arrow(path: &Path, batch: &RecordBatch, as_stream: bool) {
+    use arrow::ipc::writer::{FileWriter, StreamWriter};
+    let file = fs::File::create(path).unwrap();
+    if as_stream {
+        let mut writer = StreamWriter::try_new(file, &batch.schema()).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
+    } else {
+        let mut writer = FileWriter::try_new(file, &batch.schema()).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
+    }
+}

@@ -1,0 +1,203 @@
+//! `tools/call`: a result that is written while the tool answers.
+
+use serde_json::{Value, json};
+use tidegate_mcp::{Answer, Frame, Revision};
+
+use crate::client::{Client, bytes, request};
+use crate::host::Host;
+
+/// The content of the result in the newest revision, one block a line, and whether it is an error.
+async fn check(steps: Value) -> String {
+    blocks(&Client::modern().script(steps).await.result())
+}
+
+fn blocks(result: &Value) -> String {
+    let blocks: Vec<String> = result["content"].as_array().unwrap().iter().map(Value::to_string).collect();
+    format!("{}\nisError: {}", blocks.join("\n"), result["isError"])
+}
+
+#[tokio::test]
+async fn text_chunks_are_one_block_until_something_ends_it() {
+    let steps = json!([
+        ["text", "["],
+        ["text", "1"],
+        ["text", "]"],
+        ["block", "between"],
+        ["text", "again"],
+        ["end"],
+        ["end"],
+        ["text", ""],
+        ["text", "third"],
+        ["image", "image/png"],
+        ["link", "test://plain"],
+    ]);
+    insta::assert_snapshot!(check(steps).await, @r#"
+    {"type":"text","text":"[1]"}
+    {"type":"text","text":"between"}
+    {"type":"text","text":"again"}
+    {"type":"text","text":"third"}
+    {"type":"image","data":"AAH/","mimeType":"image/png"}
+    {"type":"resource_link","uri":"test://plain","name":"link","title":"Link","mimeType":"text/plain","size":3}
+    isError: false
+    "#);
+}
+
+#[tokio::test]
+async fn any_character_is_escaped_wherever_the_chunks_are_cut() {
+    let text = "\u{0}\u{1f}\u{7f}\"\\\"\n\r\t\u{8}\u{c}/\u{2028}\u{2029}ä€😀\u{10ffff}\u{feff}\"}],\"isError\":true";
+    let single: Vec<Value> = text.chars().map(|character| json!(["text", character.to_string()])).collect();
+    let halves = [json!(["text", &text[..3]]), json!(["text", &text[3..]])];
+    for steps in [json!([["text", text]]), json!(single), json!(halves)] {
+        for client in Client::of_each_revision() {
+            let result = client.script(steps.clone()).await.result();
+            assert_eq!(result["content"], json!([{"type": "text", "text": text}]));
+            assert_eq!(result["isError"], false);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_chunks_are_written_one_by_one() {
+    let steps: Vec<Value> = (0..1_000).map(|number| json!(["text", format!("{number},")])).collect();
+    let heard = Client::modern().script(json!(steps)).await;
+    assert_eq!(heard.pieces, 1_001);
+    let expected: String = (0..1_000).map(|number| format!("{number},")).collect();
+    assert_eq!(heard.result()["content"][0]["text"], expected);
+}
+
+#[tokio::test]
+async fn each_sort_of_content_is_what_the_revision_knows() {
+    let steps = json!([
+        ["text", "text"],
+        ["image", "image/png"],
+        ["audio", "audio/wav"],
+        ["link", "test://plain"],
+        ["resource", "test://inside"],
+        ["blob", "test://blob"],
+        ["say", "a message"],
+    ]);
+    let told = async |revision| blocks(&Client::of(revision).script(steps.clone()).await.result());
+    insta::assert_snapshot!(told(Revision::V2024_11_05).await, @r#"
+    {"type":"text","text":"text"}
+    {"type":"image","data":"AAH/","mimeType":"image/png"}
+    {"type":"text","text":"[3 bytes of audio/wav]"}
+    {"type":"text","text":"link: test://plain"}
+    {"type":"resource","resource":{"uri":"test://inside","mimeType":"text/plain","text":"inside"}}
+    {"type":"resource","resource":{"uri":"test://blob","mimeType":"text/plain","blob":"AAH/"}}
+    {"type":"text","text":"a message"}
+    isError: false
+    "#);
+    insta::assert_snapshot!(told(Revision::V2025_03_26).await, @r#"
+    {"type":"text","text":"text"}
+    {"type":"image","data":"AAH/","mimeType":"image/png"}
+    {"type":"audio","data":"AAH/","mimeType":"audio/wav"}
+    {"type":"text","text":"link: test://plain"}
+    {"type":"resource","resource":{"uri":"test://inside","mimeType":"text/plain","text":"inside"}}
+    {"type":"resource","resource":{"uri":"test://blob","mimeType":"text/plain","blob":"AAH/"}}
+    {"type":"text","text":"a message"}
+    isError: false
+    "#);
+    insta::assert_snapshot!(told(Revision::V2025_06_18).await, @r#"
+    {"type":"text","text":"text"}
+    {"type":"image","data":"AAH/","mimeType":"image/png"}
+    {"type":"audio","data":"AAH/","mimeType":"audio/wav"}
+    {"type":"resource_link","uri":"test://plain","name":"link","title":"Link","mimeType":"text/plain","size":3}
+    {"type":"resource","resource":{"uri":"test://inside","mimeType":"text/plain","text":"inside"}}
+    {"type":"resource","resource":{"uri":"test://blob","mimeType":"text/plain","blob":"AAH/"}}
+    {"type":"text","text":"a message"}
+    isError: false
+    "#);
+    assert_eq!(told(Revision::V2025_06_18).await, told(Revision::V2026_07_28).await);
+}
+
+#[tokio::test]
+async fn a_tool_that_says_nothing_has_no_content() {
+    for client in Client::of_each_revision() {
+        assert_eq!(client.script(json!([])).await.result()["content"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_a_result_that_the_model_can_read() {
+    insta::assert_snapshot!(check(json!([["fail", "the database is gone"]])).await, @r#"
+    {"type":"text","text":"the database is gone"}
+    isError: true
+    "#);
+    insta::assert_snapshot!(check(json!([["fail", "no such table", "not_found"]])).await, @r#"
+    {"type":"text","text":"no such table"}
+    isError: true
+    "#);
+    insta::assert_snapshot!(check(json!([["text", "[1,2"], ["text", ",3]"], ["fail", "the rest is lost"]])).await, @r#"
+    {"type":"text","text":"[1,2,3]"}
+    {"type":"text","text":"the rest is lost"}
+    isError: true
+    "#);
+    insta::assert_snapshot!(check(json!([["block", "rows"], ["fail", "the rest is lost"]])).await, @r#"
+    {"type":"text","text":"rows"}
+    {"type":"text","text":"the rest is lost"}
+    isError: true
+    "#);
+    let panicked = check(json!([["text", "rows"], ["panic"]])).await;
+    assert!(panicked.contains("internal error; the server's log has the detail under id "), "{panicked}");
+    assert!(!panicked.contains("as asked"), "{panicked}");
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_told_to_the_model_and_unknown_tools_to_the_client() {
+    for client in Client::of_each_revision() {
+        let result = client.ask("tools/call", json!({"name": "script", "arguments": {"steps": 7}})).await.result();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(blocks(&result), @r#"
+            {"type":"text","text":"the arguments of tool \"script\" are wrong:\n- steps: 7 is not of type \"array\""}
+            isError: true
+            "#);
+        }
+        let text = client.ask("tools/call", json!({"name": "scripts"})).await.text();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(text, @r#"
+            error -32602: there is no tool "scripts"
+            Valid choices: script {"kind":"not_found"}
+            "#);
+        }
+    }
+}
+
+#[tokio::test]
+async fn facts_about_the_answer_come_last_beside_the_servers_identity() {
+    let steps = json!([["text", "rows"], ["meta", {"dev.tidegate/rows": 3, "a\"b": null}]]);
+    let modern = Client::modern().script(steps.clone()).await.response.unwrap();
+    insta::assert_snapshot!(modern, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","title":"Test","version":"1.2.3"},"dev.tidegate/rows":3,"a\"b":null}}}"#);
+    let legacy = Client::of(Revision::V2025_11_25).script(steps).await.response.unwrap();
+    insta::assert_snapshot!(legacy, @r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rows"}],"isError":false,"_meta":{"dev.tidegate/rows":3,"a\"b":null}}}"#);
+}
+
+#[tokio::test]
+async fn an_id_returns_exactly_as_it_came() {
+    let client = Client::of(Revision::V2025_11_25);
+    for id in ["7", "-7", "7.0", "1e3", "12345678901234567890123", r#""""#, r#""a\u00e4\"""#] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"script"}}}}"#);
+        let Ok(tidegate_mcp::Incoming::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else {
+            panic!("{id}")
+        };
+        let answer = bytes(client.service.answer(request, &client.peer).await).await;
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"#)), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_bytes_leave_while_the_tool_still_works() {
+    let host = Host::new();
+    let client = Client::on(&host, Revision::V2026_07_28);
+    let steps = json!([["text", "first"], ["wait"], ["text", "second"]]);
+    let message = client.message(1, "tools/call", json!({"name": "script", "arguments": {"steps": steps}}));
+    let Answer::Stream(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let Some(Frame::Piece(first)) = stream.next().await else { panic!() };
+    assert!(first.ends_with(b"\"text\":\"first"), "{first:?}");
+    assert!(!stream.is_complete());
+    host.gate.cancel();
+    let Some(Frame::Piece(second)) = stream.next().await else { panic!() };
+    assert_eq!(second, "second");
+    while stream.next().await.is_some() {}
+    assert!(stream.is_complete());
+}

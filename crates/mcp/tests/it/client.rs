@@ -1,0 +1,203 @@
+//! A client of one revision, which checks everything that it hears.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::{Budget, Origin, Principal, TransportKind};
+use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Peer, Request, Revision, Service, decode};
+
+use crate::host::Host;
+use crate::schema::{check_notification, check_response};
+
+/// A client that has agreed on its revision.
+pub(crate) struct Client {
+    pub(crate) service: Arc<Service>,
+    pub(crate) peer: Peer,
+    pub(crate) revision: Revision,
+}
+
+/// What came back for one request.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) notifications: Vec<Value>,
+    /// None when the server kept silent.
+    pub(crate) response: Option<Value>,
+    /// In how many pieces the response came.
+    pub(crate) pieces: usize,
+}
+
+impl Heard {
+    pub(crate) fn result(self) -> Value {
+        let mut response = self.response.unwrap();
+        assert!(response.get("error").is_none(), "{response}");
+        response["result"].take()
+    }
+
+    /// `result …` or `error code: message data`, without what every modern result carries.
+    pub(crate) fn text(self) -> String {
+        let Some(mut response) = self.response else { return "silence".to_owned() };
+        if let Some(error) = response.get("error") {
+            let data = error.get("data").map(|data| format!(" {data}")).unwrap_or_default();
+            return format!("error {}: {}{data}", error["code"], error["message"].as_str().unwrap());
+        }
+        let result = response["result"].as_object_mut().unwrap();
+        result.shift_remove("resultType");
+        if let Some(meta) = result.get_mut("_meta").and_then(Value::as_object_mut) {
+            meta.shift_remove("io.modelcontextprotocol/serverInfo");
+            if meta.is_empty() {
+                result.shift_remove("_meta");
+            }
+        }
+        format!("result {}", response["result"])
+    }
+}
+
+impl Client {
+    /// A client of `revision` with the host's entries.
+    pub(crate) fn of(revision: Revision) -> Self {
+        Self::on(&Host::new(), revision)
+    }
+
+    pub(crate) fn modern() -> Self {
+        Self::of(Revision::V2026_07_28)
+    }
+
+    pub(crate) fn on(host: &Host, revision: Revision) -> Self {
+        let in_flight = Arc::new(InFlight::default());
+        let mut peer = Peer {
+            principal: Principal::owner(),
+            origin: Origin { transport: TransportKind::Stdio, peer: None },
+            carries: Budget::default(),
+            session: None,
+            in_flight: Some(in_flight.clone()),
+        };
+        let service = host.service.clone();
+        if revision.is_legacy() {
+            let params = json!({
+                "protocolVersion": revision.name(),
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            });
+            let request = request(&message("hello", "initialize", params));
+            let (session, answer) = service.initialize(&request, in_flight).unwrap();
+            let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
+            check_response(revision, "initialize", &answer);
+            assert_eq!(answer["result"]["protocolVersion"], revision.name());
+            peer.session = Some(Arc::new(session));
+        }
+        Self { service, peer, revision }
+    }
+
+    /// One client of each revision, oldest first.
+    pub(crate) fn of_each_revision() -> impl Iterator<Item = Self> {
+        Revision::ALL.into_iter().map(Self::of)
+    }
+
+    /// The message with what the revision demands of each.
+    pub(crate) fn message(&self, id: impl Into<Value>, method: &str, mut params: Value) -> Value {
+        if !self.revision.is_legacy() {
+            let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+            meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        message(id, method, params)
+    }
+
+    /// Asks and hears everything.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Heard {
+        self.send(&self.message(1, method, params)).await
+    }
+
+    /// Calls the tool `script`.
+    pub(crate) async fn script(&self, steps: Value) -> Heard {
+        self.call("script", steps).await
+    }
+
+    /// Calls a tool that takes steps.
+    pub(crate) async fn call(&self, tool: &str, steps: Value) -> Heard {
+        self.ask("tools/call", json!({"name": tool, "arguments": {"steps": steps}})).await
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn send(&self, message: &Value) -> Heard {
+        let request = request(message);
+        let method = request.method.clone();
+        let heard = gather(self.service.answer(request, &self.peer).await).await;
+        for notification in &heard.notifications {
+            check_notification(self.revision, notification);
+        }
+        if let Some(response) = &heard.response {
+            check_response(self.revision, &method, response);
+            assert_eq!(response["id"], message["id"]);
+        }
+        heard
+    }
+
+    /// Sends a notification.
+    pub(crate) fn tell(&self, method: &str, params: Value) {
+        let text = json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
+        let Ok(Incoming::Notification(notification)) = decode(text.as_bytes()) else { panic!("{text}") };
+        self.service.notified(&notification, &self.peer);
+    }
+}
+
+pub(crate) fn message(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+pub(crate) fn request(message: &Value) -> Request {
+    match decode(message.to_string().as_bytes()) {
+        Ok(Incoming::Request(request)) => request,
+        other => panic!("no request: {other:?}"),
+    }
+}
+
+/// The response of an answer, exactly as it is written.
+pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
+    let mut stream = match answer {
+        Answer::Silence => return Vec::new(),
+        Answer::Whole(message) => return message.bytes.to_vec(),
+        Answer::Stream(stream) => stream,
+    };
+    let mut response = Vec::new();
+    while let Some(frame) = stream.next().await {
+        if let Frame::Piece(piece) = frame {
+            response.extend_from_slice(&piece);
+        }
+    }
+    response
+}
+
+/// Everything of an answer. Notifications come first, messages are one line of JSON.
+pub(crate) async fn gather(answer: Answer) -> Heard {
+    let mut heard = Heard::default();
+    let read = |bytes: &[u8]| -> Value {
+        assert!(bytes.iter().all(|byte| *byte >= 0x20), "more than one line: {:?}", String::from_utf8_lossy(bytes));
+        serde_json::from_slice(bytes).unwrap()
+    };
+    match answer {
+        Answer::Silence => {}
+        Answer::Whole(message) => {
+            let response = read(&message.bytes);
+            assert_eq!(message.error_code, response["error"]["code"].as_i64());
+            (heard.response, heard.pieces) = (Some(response), 1);
+        }
+        Answer::Stream(mut stream) => {
+            let mut response = Vec::new();
+            while let Some(frame) = stream.next().await {
+                match frame {
+                    Frame::Notification(bytes) => {
+                        assert!(response.is_empty(), "a notification within the response");
+                        heard.notifications.push(read(&bytes));
+                    }
+                    Frame::Piece(bytes) => {
+                        response.extend_from_slice(&bytes);
+                        heard.pieces += 1;
+                    }
+                }
+            }
+            heard.response = stream.is_complete().then(|| read(&response));
+        }
+    }
+    heard
+}

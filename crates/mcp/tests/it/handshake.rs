@@ -1,0 +1,65 @@
+//! `initialize`: a legacy client and the server agree on a revision.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_mcp::{InFlight, Message, Revision};
+
+use crate::client::{Client, message, request};
+use crate::host::Host;
+use crate::schema::check_response;
+
+/// The revision that was agreed on, or the error.
+fn check(params: Value) -> String {
+    let request = request(&message(1, "initialize", params));
+    match Host::new().service.initialize(&request, Arc::new(InFlight::default())) {
+        Ok((session, answer)) => {
+            let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
+            check_response(session.revision(), "initialize", &answer);
+            assert_eq!(answer["result"]["protocolVersion"], session.revision().name());
+            session.revision().name().to_owned()
+        }
+        Err(error) => {
+            let answer = Message::error(Some(&request.id), &error);
+            check_response(Revision::NEWEST_LEGACY, "initialize", &serde_json::from_slice(&answer.bytes).unwrap());
+            format!("error {}: {}", error.code, error.message)
+        }
+    }
+}
+
+#[test]
+fn a_revision_that_we_speak_is_agreed_on_and_any_other_becomes_our_newest_legacy_one() {
+    let of = |version: &str| check(json!({"protocolVersion": version, "capabilities": {}}));
+    for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
+        assert_eq!(of(revision.name()), revision.name());
+    }
+    for unknown in ["1999-01-01", "2099-01-01", "2026-07-28", "", "draft", "2025-11-25 "] {
+        assert_eq!(of(unknown), "2025-11-25", "{unknown:?}");
+    }
+}
+
+#[test]
+fn a_handshake_without_a_version_is_refused() {
+    insta::assert_snapshot!(check(json!({})), @"error -32602: the params of initialize are wrong: missing field `protocolVersion` at line 1 column 2");
+    insta::assert_snapshot!(check(json!({"protocolVersion": 20251125})), @"error -32602: the params of initialize are wrong: invalid type: integer `20251125`, expected a string at line 1 column 27");
+}
+
+#[test]
+fn the_server_says_who_it_is_and_what_it_can_as_the_revision_knows_it() {
+    let hello = |revision: Revision| {
+        let request = request(&message(1, "initialize", json!({"protocolVersion": revision.name()})));
+        let (_, answer) = Host::new().service.initialize(&request, Arc::default()).unwrap();
+        String::from_utf8(answer.bytes.to_vec()).unwrap()
+    };
+    insta::assert_snapshot!(hello(Revision::V2024_11_05), @r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"logging":{}},"serverInfo":{"name":"test","version":"1.2.3"},"instructions":"Say \"hello\" first."}}"#);
+    insta::assert_snapshot!(hello(Revision::V2025_03_26), @r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"logging":{},"completions":{}},"serverInfo":{"name":"test","version":"1.2.3"},"instructions":"Say \"hello\" first."}}"#);
+    insta::assert_snapshot!(hello(Revision::V2025_06_18), @r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"logging":{},"completions":{}},"serverInfo":{"name":"test","title":"Test","version":"1.2.3"},"instructions":"Say \"hello\" first."}}"#);
+    insta::assert_snapshot!(hello(Revision::V2025_11_25), @r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"logging":{},"completions":{}},"serverInfo":{"name":"test","title":"Test","version":"1.2.3"},"instructions":"Say \"hello\" first."}}"#);
+}
+
+#[tokio::test]
+async fn a_second_handshake_is_no_ordinary_request() {
+    let client = Client::of(Revision::V2025_11_25);
+    let heard = client.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await;
+    assert_eq!(heard.text(), "error -32601: there is no method \"initialize\" in this revision");
+}

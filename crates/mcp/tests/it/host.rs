@@ -1,0 +1,244 @@
+//! A registry whose entries do what their arguments say, step by step.
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Annotations, Completer, Completion, CompletionRequest, Content, Error, ErrorKind, Handler, Icon, Job, Limits,
+    LogLevel, Metadata, Principal, Prompt, PromptArgument, Registry, ReplySender, Resource, ResourceBody,
+    ResourceContents, ResourceLink, ResourceLister, ResourceTemplate, Role, SnapshotBuilder, Tool, ToolAnnotations,
+    UriTemplate,
+};
+use tidegate_mcp::{About, Service};
+use tokio_util::sync::CancellationToken;
+
+/// What the step `flood` says again and again, 64 KiB with characters that are escaped.
+pub(crate) static FLOOD_CHUNK: LazyLock<String> = LazyLock::new(|| "0123456789abcd\"\n".repeat(4_096));
+
+/// A service, and the gate that the step `wait` waits for.
+pub(crate) struct Host {
+    pub(crate) service: Arc<Service>,
+    pub(crate) gate: CancellationToken,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        Self::heard_by(Events::default())
+    }
+
+    pub(crate) fn heard_by(events: Events) -> Self {
+        let gate = CancellationToken::new();
+        Self { service: service(entries(&gate), events), gate }
+    }
+
+    pub(crate) fn of(entries: SnapshotBuilder) -> Self {
+        Self { service: service(entries, Events::default()), gate: CancellationToken::new() }
+    }
+}
+
+fn service(entries: SnapshotBuilder, events: Events) -> Arc<Service> {
+    let about = About {
+        name: "test".to_owned(),
+        title: Some("Test".to_owned()),
+        version: "1.2.3".to_owned(),
+        instructions: Some("Say \"hello\" first.".to_owned()),
+    };
+    Service::new(Registry::new(entries.build(), Limits::default(), events), about)
+}
+
+/// Every sort of entry, plain and with everything that an entry may carry.
+fn entries(gate: &CancellationToken) -> SnapshotBuilder {
+    let script: Arc<dyn Handler> = Arc::new(Script(gate.clone()));
+    let steps = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "additionalProperties": false});
+    let rows = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});
+    let tool =
+        |name: &str| Tool::new(name, "Does its steps.", script.clone()).with_input_schema(steps.clone()).unwrap();
+    SnapshotBuilder::new()
+        .tool(tool("script"))
+        .tool(decorated(tool("decorated")).with_output_schema(rows).unwrap())
+        .tool(tool("listing").with_output_schema(json!({"type": "array", "items": {"type": "integer"}})).unwrap())
+        .resource(Resource::new("test://plain", "plain", script.clone()))
+        .resource(decorated_resource(&script))
+        .template(scripted_template(&script))
+        .template(listed_template(&script))
+        .prompt(Prompt::new("plain", "Says what its steps are.", script.clone()))
+        .prompt(decorated_prompt(&script))
+}
+
+fn icon() -> Icon {
+    Icon {
+        src: "data:image/png;base64,AA==".to_owned(),
+        mime_type: Some("image/png".to_owned()),
+        sizes: vec!["48x48".to_owned()],
+    }
+}
+
+fn decorated(mut tool: Tool) -> Tool {
+    tool.icons = vec![icon()];
+    tool.meta.insert("dev.tidegate/test".to_owned(), json!(1));
+    tool.with_title("Decorated").with_annotations(ToolAnnotations {
+        read_only: Some(true),
+        destructive: Some(false),
+        idempotent: Some(true),
+        open_world: Some(false),
+    })
+}
+
+fn decorated_resource(script: &Arc<dyn Handler>) -> Resource {
+    let mut resource = Resource::new("test://decorated", "decorated", script.clone());
+    resource.title = Some("Decorated".to_owned());
+    resource.description = Some("With everything.".to_owned());
+    resource.mime_type = Some("text/plain".to_owned());
+    resource.size_bytes = Some(12);
+    resource.icons = vec![icon()];
+    resource.annotations = Some(Annotations {
+        audience: vec![Role::User, Role::Assistant],
+        priority: Some(0.5),
+        last_modified: Some("2026-07-28T00:00:00Z".to_owned()),
+    });
+    resource
+}
+
+/// `script://` and the steps as JSON, percent-encoded.
+fn scripted_template(script: &Arc<dyn Handler>) -> ResourceTemplate {
+    let uri = UriTemplate::parse("script://{steps}").unwrap();
+    let mut template = ResourceTemplate::new(uri, "script", script.clone());
+    template.mime_type = Some("application/json".to_owned());
+    template
+}
+
+fn listed_template(script: &Arc<dyn Handler>) -> ResourceTemplate {
+    let mut template = ResourceTemplate::new(UriTemplate::parse("fruit://{fruit}").unwrap(), "fruit", script.clone());
+    template.title = Some("Fruit".to_owned());
+    template.icons = vec![icon()];
+    template.completer = Some(Arc::new(Fruits));
+    template.lister = Some(Arc::new(FruitLister(script.clone())));
+    template
+}
+
+fn decorated_prompt(script: &Arc<dyn Handler>) -> Prompt {
+    let mut prompt = Prompt::new("decorated", "Takes a step.", script.clone());
+    prompt.title = Some("Decorated".to_owned());
+    prompt.icons = vec![icon()];
+    prompt.completer = Some(Arc::new(Fruits));
+    prompt.arguments = vec![
+        PromptArgument {
+            name: "steps".to_owned(),
+            title: Some("Steps".to_owned()),
+            description: Some("As JSON.".to_owned()),
+            required: true,
+        },
+        PromptArgument { name: "mood".to_owned(), ..PromptArgument::default() },
+    ];
+    prompt
+}
+
+/// Completes from a list; `many` has more values than one answer may hold.
+struct Fruits;
+
+#[async_trait]
+impl Completer for Fruits {
+    async fn complete(&self, request: &CompletionRequest, _: Arc<Job>) -> Result<Completion, Error> {
+        if request.argument == "many" {
+            return Ok(Completion::of((0..250).map(|n| n.to_string()), &request.value));
+        }
+        let basket = request.context.get("basket").map_or("apple", String::as_str);
+        Ok(Completion::of([basket, "apricot", "banana"].map(str::to_owned), &request.value))
+    }
+}
+
+struct FruitLister(Arc<dyn Handler>);
+
+#[async_trait]
+impl ResourceLister for FruitLister {
+    async fn list(&self, _: &Principal) -> Result<Vec<Resource>, Error> {
+        Ok(["banana", "apple"].map(|name| Resource::new(format!("fruit://{name}"), name, self.0.clone())).into())
+    }
+}
+
+/// Does what its steps say: an argument, a variable, or a prompt's argument of JSON text.
+struct Script(CancellationToken);
+
+#[async_trait]
+impl Handler for Script {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let steps = match (job.arguments().get("steps"), job.variable("steps")) {
+            (Some(Value::String(text)), _) => serde_json::from_str(text).unwrap(),
+            (Some(steps), _) => steps.clone(),
+            (None, Some(text)) => serde_json::from_str(text).unwrap(),
+            (None, None) => json!([["text", "nothing to do"]]),
+        };
+        let mut metadata = Metadata::new();
+        for step in steps.as_array().unwrap() {
+            match (step[0].as_str().unwrap(), &step[1]) {
+                ("wait", _) => self.0.cancelled().await,
+                ("cancelled", _) => job.cancelled().await,
+                ("fail", message) => return Err(Error::new(kind(step[2].as_str()), message.as_str().unwrap())),
+                ("panic", _) => panic!("as asked"),
+                ("meta", members) => metadata.extend(members.as_object().unwrap().clone()),
+                (verb, value) => send(verb, value, step, &reply).await?,
+            }
+        }
+        Ok(metadata)
+    }
+}
+
+fn kind(name: Option<&str>) -> ErrorKind {
+    match name {
+        Some("not_found") => ErrorKind::NotFound,
+        Some("forbidden") => ErrorKind::Forbidden,
+        Some("invalid_arguments") => ErrorKind::InvalidArguments,
+        _ => ErrorKind::Unavailable,
+    }
+}
+
+async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> Result<(), Error> {
+    let data = Bytes::from_static(b"\x00\x01\xff");
+    let text = || value.as_str().unwrap().to_owned();
+    let mime_type = text_or(value, "application/octet-stream");
+    match verb {
+        "text" => reply.text(text()).await,
+        "flood" => {
+            for _ in 0..value.as_u64().unwrap() / FLOOD_CHUNK.len() as u64 {
+                reply.text(&*FLOOD_CHUNK).await?;
+            }
+            Ok(())
+        }
+        "end" => reply.end_text().await,
+        "block" => reply.block(Content::text(text())).await,
+        "image" => reply.block(Content::Image { data, mime_type }).await,
+        "audio" => reply.block(Content::Audio { data, mime_type }).await,
+        "link" => reply.block(Content::Link(link(text()))).await,
+        "resource" => reply.block(Content::Resource(contents(text(), ResourceBody::Text("inside".to_owned())))).await,
+        "blob" => reply.block(Content::Resource(contents(text(), ResourceBody::Blob(data)))).await,
+        "say" => reply.message(Role::Assistant, Content::text(text())).await,
+        "structured" => reply.structured(value.clone()).await,
+        "progress" => {
+            reply.progress(value.as_f64().unwrap(), step[2].as_f64(), step[3].as_str().map(str::to_owned)).await
+        }
+        "log" => reply.log(LogLevel::parse(&text()).unwrap(), Some("script".to_owned()), step[2].clone()).await,
+        other => panic!("there is no step {other}"),
+    }
+}
+
+fn text_or(value: &Value, default: &str) -> String {
+    value.as_str().unwrap_or(default).to_owned()
+}
+
+fn link(uri: String) -> ResourceLink {
+    ResourceLink {
+        uri,
+        name: "link".to_owned(),
+        title: Some("Link".to_owned()),
+        description: None,
+        mime_type: Some("text/plain".to_owned()),
+        size_bytes: Some(3),
+    }
+}
+
+fn contents(uri: String, body: ResourceBody) -> ResourceContents {
+    ResourceContents { uri, mime_type: Some("text/plain".to_owned()), body }
+}

@@ -1,0 +1,147 @@
+//! What the lists say of an entry in each revision, and how long they may be kept.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_core::{Access, CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_mcp::Revision;
+
+use crate::client::Client;
+use crate::host::Host;
+
+/// The entries of a list by name, in one revision.
+async fn check(revision: Revision, method: &str, key: &str, names: &[&str]) -> String {
+    let result = Client::of(revision).ask(method, json!({})).await.result();
+    let entries = result[key].as_array().unwrap().iter();
+    entries.filter(|entry| names.contains(&entry["name"].as_str().unwrap())).map(|entry| format!("{entry}\n")).collect()
+}
+
+#[tokio::test]
+async fn tools_as_each_revision_knows_them() {
+    let tools = async |revision| check(revision, "tools/list", "tools", &["decorated", "listing"]).await;
+    insta::assert_snapshot!(tools(Revision::V2024_11_05).await, @r#"
+    {"name":"decorated","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false}}
+    {"name":"listing","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false}}
+    "#);
+    insta::assert_snapshot!(tools(Revision::V2025_03_26).await, @r#"
+    {"name":"decorated","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}
+    {"name":"listing","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false}}
+    "#);
+    insta::assert_snapshot!(tools(Revision::V2025_06_18).await, @r#"
+    {"name":"decorated","title":"Decorated","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"rows":{"type":"integer"}},"required":["rows"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false},"_meta":{"dev.tidegate/test":1}}
+    {"name":"listing","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false}}
+    "#);
+    insta::assert_snapshot!(tools(Revision::V2025_11_25).await, @r#"
+    {"name":"decorated","title":"Decorated","description":"Does its steps.","icons":[{"src":"data:image/png;base64,AA==","mimeType":"image/png","sizes":["48x48"]}],"inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"rows":{"type":"integer"}},"required":["rows"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false},"_meta":{"dev.tidegate/test":1}}
+    {"name":"listing","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false}}
+    "#);
+    insta::assert_snapshot!(tools(Revision::V2026_07_28).await, @r#"
+    {"name":"decorated","title":"Decorated","description":"Does its steps.","icons":[{"src":"data:image/png;base64,AA==","mimeType":"image/png","sizes":["48x48"]}],"inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"rows":{"type":"integer"}},"required":["rows"]},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false},"_meta":{"dev.tidegate/test":1}}
+    {"name":"listing","description":"Does its steps.","inputSchema":{"type":"object","properties":{"steps":{"type":"array"}},"additionalProperties":false},"outputSchema":{"type":"array","items":{"type":"integer"}}}
+    "#);
+}
+
+#[tokio::test]
+async fn resources_as_each_revision_knows_them() {
+    let resources = async |revision| check(revision, "resources/list", "resources", &["decorated", "apple"]).await;
+    insta::assert_snapshot!(resources(Revision::V2024_11_05).await, @r#"
+    {"uri":"fruit://apple","name":"apple"}
+    {"uri":"test://decorated","name":"decorated","description":"With everything.","mimeType":"text/plain","annotations":{"audience":["user","assistant"],"priority":0.5,"lastModified":"2026-07-28T00:00:00Z"},"size":12}
+    "#);
+    insta::assert_snapshot!(resources(Revision::V2025_06_18).await, @r#"
+    {"uri":"fruit://apple","name":"apple"}
+    {"uri":"test://decorated","name":"decorated","title":"Decorated","description":"With everything.","mimeType":"text/plain","annotations":{"audience":["user","assistant"],"priority":0.5,"lastModified":"2026-07-28T00:00:00Z"},"size":12}
+    "#);
+    insta::assert_snapshot!(resources(Revision::V2026_07_28).await, @r#"
+    {"uri":"fruit://apple","name":"apple"}
+    {"uri":"test://decorated","name":"decorated","title":"Decorated","description":"With everything.","mimeType":"text/plain","annotations":{"audience":["user","assistant"],"priority":0.5,"lastModified":"2026-07-28T00:00:00Z"},"icons":[{"src":"data:image/png;base64,AA==","mimeType":"image/png","sizes":["48x48"]}],"size":12}
+    "#);
+    let templates =
+        async |revision| check(revision, "resources/templates/list", "resourceTemplates", &["script", "fruit"]).await;
+    insta::assert_snapshot!(templates(Revision::V2024_11_05).await, @r#"
+    {"uriTemplate":"script://{steps}","name":"script","mimeType":"application/json"}
+    {"uriTemplate":"fruit://{fruit}","name":"fruit"}
+    "#);
+    insta::assert_snapshot!(templates(Revision::V2026_07_28).await, @r#"
+    {"uriTemplate":"script://{steps}","name":"script","mimeType":"application/json"}
+    {"uriTemplate":"fruit://{fruit}","name":"fruit","title":"Fruit","icons":[{"src":"data:image/png;base64,AA==","mimeType":"image/png","sizes":["48x48"]}]}
+    "#);
+}
+
+#[tokio::test]
+async fn prompts_as_each_revision_knows_them() {
+    let prompts = async |revision| check(revision, "prompts/list", "prompts", &["decorated"]).await;
+    insta::assert_snapshot!(prompts(Revision::V2025_03_26).await, @r#"{"name":"decorated","description":"Takes a step.","arguments":[{"name":"steps","description":"As JSON.","required":true},{"name":"mood","required":false}]}"#);
+    insta::assert_snapshot!(prompts(Revision::V2025_06_18).await, @r#"{"name":"decorated","title":"Decorated","description":"Takes a step.","arguments":[{"name":"steps","title":"Steps","description":"As JSON.","required":true},{"name":"mood","required":false}]}"#);
+    insta::assert_snapshot!(prompts(Revision::V2025_11_25).await, @r#"{"name":"decorated","title":"Decorated","description":"Takes a step.","icons":[{"src":"data:image/png;base64,AA==","mimeType":"image/png","sizes":["48x48"]}],"arguments":[{"name":"steps","title":"Steps","description":"As JSON.","required":true},{"name":"mood","required":false}]}"#);
+}
+
+#[tokio::test]
+async fn lists_keep_their_order() {
+    let client = Client::modern();
+    for (method, key, name) in
+        [("tools/list", "tools", "name"), ("resources/list", "resources", "uri"), ("prompts/list", "prompts", "name")]
+    {
+        let names = async || {
+            let result = client.ask(method, json!({})).await.result();
+            result[key].as_array().unwrap().iter().map(|entry| entry[name].clone()).collect::<Value>()
+        };
+        let first = names().await;
+        for _ in 0..3 {
+            assert_eq!(names().await, first, "{method}");
+        }
+    }
+    let result = client.ask("resources/list", json!({})).await.result();
+    let uris: Vec<&str> = result["resources"].as_array().unwrap().iter().map(|r| r["uri"].as_str().unwrap()).collect();
+    assert_eq!(uris, ["fruit://apple", "fruit://banana", "test://decorated", "test://plain"]);
+}
+
+fn say(name: &str) -> Tool {
+    Tool::new(name, "", handler_fn(|_, _| async { Ok(Metadata::new()) }))
+}
+
+#[tokio::test]
+async fn modern_lists_say_how_long_and_for_whom_they_may_be_kept() {
+    let hint = async |entries: SnapshotBuilder| {
+        let client = Client::on(&Host::of(entries), Revision::V2026_07_28);
+        let mut hints = Vec::new();
+        for method in ["server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
+            let result = client.ask(method, json!({})).await.result();
+            hints.push(format!("{} {}", result["ttlMs"], result["cacheScope"].as_str().unwrap()));
+        }
+        hints.dedup();
+        hints.join(", ")
+    };
+    let entries = || SnapshotBuilder::new().tool(say("a"));
+    assert_eq!(hint(entries()).await, "60000 public");
+    let cache = CacheHint { time_to_live: Duration::from_secs(5), public: false };
+    assert_eq!(hint(entries().cache(cache)).await, "5000 private");
+    let access = Access { permissions: vec!["read".to_owned()], ..Access::default() };
+    assert_eq!(hint(entries().tool(say("b").with_access(access))).await, "60000 private");
+    let read = Client::modern().ask("resources/read", json!({"uri": "test://plain"})).await.result();
+    assert_eq!((&read["ttlMs"], &read["cacheScope"]), (&json!(0), &json!("private")));
+}
+
+#[tokio::test]
+async fn a_new_state_is_listed_at_once_and_hidden_tools_never() {
+    let host = Host::of(SnapshotBuilder::new().tool(say("old")));
+    let names = async |client: &Client| {
+        let result = client.ask("tools/list", json!({})).await.result();
+        let tools = result["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let clients = Revision::ALL.map(|revision| Client::on(&host, revision));
+    for client in &clients {
+        assert_eq!(names(client).await, ["old"]);
+    }
+    let access = Access { permissions: vec!["read".to_owned()], ..Access::default() };
+    let entries = SnapshotBuilder::new().tool(say("new")).tool(say("secret").with_access(access));
+    host.service.registry().swap(entries.build());
+    for client in &clients {
+        assert_eq!(names(client).await, ["new"]);
+        let heard = client.ask("tools/call", json!({"name": "secret"})).await;
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(heard.text(), @r#"error -32602: there is no tool "secret" {"kind":"not_found"}"#);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which revision has which method.
+
+use serde_json::json;
+use tidegate_mcp::Revision;
+
+use crate::client::Client;
+
+#[tokio::test]
+async fn each_revision_has_its_methods_and_refuses_those_of_others() {
+    let argument = json!({"name": "mood", "value": "a"});
+    let methods = [
+        ("server/discover", json!({})),
+        ("initialize", json!({"protocolVersion": "2025-11-25"})),
+        ("ping", json!({})),
+        ("tools/list", json!({})),
+        ("tools/call", json!({"name": "script"})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({"uri": "test://plain"})),
+        ("resources/subscribe", json!({"uri": "test://plain"})),
+        ("resources/unsubscribe", json!({"uri": "test://plain"})),
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({"name": "plain"})),
+        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "decorated"}, "argument": argument})),
+        ("logging/setLevel", json!({"level": "info"})),
+        ("subscriptions/listen", json!({"notifications": {}})),
+        ("tasks/get", json!({"taskId": "1"})),
+        ("sampling/createMessage", json!({})),
+        ("tools/List", json!({})),
+        ("", json!({})),
+    ];
+    let mut table = format!("{:28}{}\n", "", Revision::ALL.map(Revision::name).join("  "));
+    for (method, params) in methods {
+        let mut row = format!("{method:28}");
+        for client in Client::of_each_revision() {
+            let response = client.ask(method, params.clone()).await.response.unwrap();
+            let outcome = response["error"]["code"].as_i64().map_or("yes".to_owned(), |code| code.to_string());
+            row.push_str(&format!("{outcome:12}"));
+        }
+        table.push_str(&format!("{}\n", row.trim_end()));
+    }
+    insta::assert_snapshot!(table, @r"
+                                2024-11-05  2025-03-26  2025-06-18  2025-11-25  2026-07-28
+    server/discover             -32601      -32601      -32601      -32601      yes
+    initialize                  -32601      -32601      -32601      -32601      -32601
+    ping                        yes         yes         yes         yes         -32601
+    tools/list                  yes         yes         yes         yes         yes
+    tools/call                  yes         yes         yes         yes         yes
+    resources/list              yes         yes         yes         yes         yes
+    resources/templates/list    yes         yes         yes         yes         yes
+    resources/read              yes         yes         yes         yes         yes
+    resources/subscribe         yes         yes         yes         yes         -32601
+    resources/unsubscribe       yes         yes         yes         yes         -32601
+    prompts/list                yes         yes         yes         yes         yes
+    prompts/get                 yes         yes         yes         yes         yes
+    completion/complete         yes         yes         yes         yes         yes
+    logging/setLevel            yes         yes         yes         yes         -32601
+    subscriptions/listen        -32601      -32601      -32601      -32601      -32601
+    tasks/get                   -32601      -32601      -32601      -32601      -32601
+    sampling/createMessage      -32601      -32601      -32601      -32601      -32601
+    tools/List                  -32601      -32601      -32601      -32601      -32601
+                                -32601      -32601      -32601      -32601      -32601
+    ");
+}
+
+#[tokio::test]
+async fn ping_and_set_level_answer_with_exactly_nothing() {
+    for client in Client::of_each_revision().filter(|client| client.revision.is_legacy()) {
+        assert_eq!(client.ask("ping", json!({})).await.result(), json!({}));
+        assert_eq!(client.ask("logging/setLevel", json!({"level": "error"})).await.result(), json!({}));
+    }
+}
+
+#[tokio::test]
+async fn wrong_params_are_told_with_what_was_wrong() {
+    let client = Client::of(Revision::V2025_11_25);
+    let mut told = String::new();
+    for (method, params) in [
+        ("tools/call", json!({})),
+        ("tools/call", json!({"name": 7})),
+        ("tools/call", json!({"name": "script", "arguments": []})),
+        ("tools/call", json!({"name": "script", "arguments": null})),
+        ("tools/list", json!({"cursor": 7})),
+        ("resources/read", json!({"url": "test://plain"})),
+        ("prompts/get", json!({"name": null})),
+        ("completion/complete", json!({"ref": {"type": "ref/tool", "name": "script"}, "argument": {}})),
+        ("logging/setLevel", json!({"level": "loud"})),
+        ("logging/setLevel", json!({})),
+    ] {
+        told.push_str(&format!("{method} {params}\n    {}\n", client.ask(method, params.clone()).await.text()));
+    }
+    insta::assert_snapshot!(told, @r#"
+    tools/call {}
+        error -32602: the params of tools/call are wrong: missing field `name` at line 1 column 2
+    tools/call {"name":7}
+        error -32602: the params of tools/call are wrong: invalid type: integer `7`, expected a string at line 1 column 9
+    tools/call {"name":"script","arguments":[]}
+        error -32602: the params of tools/call are wrong: invalid type: sequence, expected a map at line 1 column 29
+    tools/call {"name":"script","arguments":null}
+        result {"content":[{"type":"text","text":"nothing to do"}],"isError":false}
+    tools/list {"cursor":7}
+        error -32602: the params of tools/list are wrong: invalid type: integer `7`, expected a string at line 1 column 11
+    resources/read {"url":"test://plain"}
+        error -32602: the params of resources/read are wrong: missing field `uri` at line 1 column 22
+    prompts/get {"name":null}
+        error -32602: the params of prompts/get are wrong: invalid type: null, expected a string at line 1 column 12
+    completion/complete {"ref":{"type":"ref/tool","name":"script"},"argument":{}}
+        error -32602: the params of completion/complete are wrong: unknown variant `ref/tool`, expected `ref/prompt` or `ref/resource` at line 1 column 25
+    logging/setLevel {"level":"loud"}
+        error -32602: there is no level "loud"; levels are debug, info, notice, warning, error, critical, alert, emergency
+    logging/setLevel {}
+        error -32602: the params of logging/setLevel are wrong: missing field `level` at line 1 column 2
+    "#);
+}
+
+#[tokio::test]
+async fn arguments_too_deep_to_be_read_are_wrong_params() {
+    let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"script","arguments":{{"steps":{nested}}}}}}}"#
+    );
+    let Ok(tidegate_mcp::Incoming::Request(request)) = tidegate_mcp::decode(text.as_bytes()) else { panic!() };
+    let client = Client::of(Revision::V2025_11_25);
+    let heard = crate::client::gather(client.service.answer(request, &client.peer).await).await;
+    insta::assert_snapshot!(heard.text(), @"error -32602: the params of tools/call are wrong: recursion limit exceeded at line 1 column 164");
+}

@@ -1,0 +1,124 @@
+//! Every message that any test here receives is valid in its revision.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jsonschema::Validator;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+
+/// The schema of one revision, and the parts of it that were asked for.
+struct RevisionSchema {
+    schema: Value,
+    key: &'static str,
+    parts: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+impl RevisionSchema {
+    fn read(revision: Revision) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schemas");
+        let text = std::fs::read(folder.join(format!("{}.json", revision.name()))).unwrap();
+        let schema: Value = serde_json::from_slice(&text).unwrap();
+        let key = if schema.get("$defs").is_some() { "$defs" } else { "definitions" };
+        Self { schema, key, parts: Mutex::default() }
+    }
+
+    fn has(&self, definition: &str) -> bool {
+        self.schema[self.key].get(definition).is_some()
+    }
+
+    /// The definition of the request or notification of that method.
+    fn of_method(&self, method: &str) -> Option<&str> {
+        let definitions = self.schema[self.key].as_object().unwrap();
+        definitions
+            .iter()
+            .find(|(name, definition)| {
+                let is_message = name.ends_with("Request") || name.ends_with("Notification");
+                is_message && definition["properties"]["method"]["const"] == method
+            })
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// The definition of the error of that code; most codes have none of their own.
+    fn of_code(&self, code: &Value) -> Option<&str> {
+        let definitions = self.schema[self.key].as_object().unwrap();
+        let own = definitions.iter().find(|(_, definition)| {
+            let parts = definition["properties"]["error"]["allOf"].as_array();
+            parts.is_some_and(|parts| parts.iter().any(|part| part["properties"]["code"]["const"] == *code))
+        });
+        own.map(|(name, _)| name.as_str())
+    }
+
+    fn check(&self, definition: &str, value: &Value) {
+        let validator =
+            self.parts.lock().entry(definition.to_owned()).or_insert_with(|| self.compile(definition)).clone();
+        let errors: Vec<String> =
+            validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "not a valid {definition}: {value}\n{}", errors.join("\n"));
+    }
+
+    fn compile(&self, definition: &str) -> Arc<Validator> {
+        let mut schema = self.schema.clone();
+        schema["$ref"] = json!(format!("#/{}/{definition}", self.key));
+        let options = jsonschema::options()
+            .offline()
+            .should_validate_formats(true)
+            .with_format("byte", |text: &str| STANDARD.decode(text).is_ok());
+        Arc::new(options.build(&schema).unwrap())
+    }
+}
+
+fn schema_of(revision: Revision) -> &'static RevisionSchema {
+    static SCHEMAS: LazyLock<[RevisionSchema; Revision::ALL.len()]> =
+        LazyLock::new(|| Revision::ALL.map(RevisionSchema::read));
+    &SCHEMAS[revision as usize]
+}
+
+/// Checks the response to a request of `method`.
+pub(crate) fn check_response(revision: Revision, method: &str, response: &Value) {
+    let schema = schema_of(revision);
+    let Some(result) = response.get("result") else { return check_error(revision, response) };
+    let result_of = |request: &str| format!("{}Result", request.trim_end_matches("Request"));
+    let definition = schema.of_method(method).map(result_of).filter(|definition| schema.has(definition));
+    schema.check(definition.as_deref().unwrap_or("EmptyResult"), result);
+    let envelope = if schema.has("JSONRPCResultResponse") { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
+    schema.check(envelope, response);
+    for field in ["resultType", "ttlMs", "cacheScope"] {
+        assert!(!revision.is_legacy() || result.get(field).is_none(), "{field} in a legacy result: {result}");
+    }
+}
+
+/// Checks an error. One without an id answers what could not be read: JSON-RPC says null there,
+/// where the schema, from 2025-11-25 on, leaves the id out.
+fn check_error(revision: Revision, response: &Value) {
+    let mut response = response.clone();
+    let members = response.as_object_mut().unwrap();
+    let revision = match members.get("id") {
+        Some(Value::Null) => {
+            members.remove("id");
+            revision.max(Revision::V2025_11_25)
+        }
+        _ => revision,
+    };
+    let schema = schema_of(revision);
+    let generic = if schema.has("JSONRPCErrorResponse") { "JSONRPCErrorResponse" } else { "JSONRPCError" };
+    let own = schema.of_code(&response["error"]["code"]).map(str::to_owned);
+    schema.check(own.as_deref().unwrap_or(generic), &response);
+    let is_legacy_code = response["error"]["code"] == -32_002;
+    assert!(revision.is_legacy() || !is_legacy_code, "a legacy code: {response}");
+}
+
+/// Checks a notification of the server.
+pub(crate) fn check_notification(revision: Revision, notification: &Value) {
+    let schema = schema_of(revision);
+    let method = notification["method"].as_str().unwrap();
+    let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
+    schema.check(definition, notification);
+    schema.check("ServerNotification", notification);
+    assert_eq!(notification["jsonrpc"], "2.0");
+    assert!(notification.get("id").is_none());
+}

@@ -1,0 +1,64 @@
+//! Statements that were parsed and checked before.
+
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
+use parking_lot::Mutex;
+use tidegate_core::Error;
+
+use crate::dialect::SqlDialect;
+use crate::statement::Statement;
+
+/// Longer texts are parsed each time, so that the cache's memory has a bound.
+const CACHED_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// Statements kept unless said otherwise.
+const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(512) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+
+/// The statements that passed lately, by dialect and text. What was refused is not kept.
+#[derive(Debug)]
+pub struct StatementCache {
+    statements: Mutex<LruCache<(SqlDialect, Box<str>), Statement>>,
+}
+
+impl Default for StatementCache {
+    fn default() -> Self {
+        Self::new(STATEMENTS_MAX)
+    }
+}
+
+impl StatementCache {
+    /// A cache of at most `statements_max` statements; the one used longest ago goes first.
+    pub fn new(statements_max: NonZeroUsize) -> Self {
+        Self { statements: Mutex::new(LruCache::new(statements_max)) }
+    }
+
+    /// The statement of `sql`, without parameters; parsed only if it is not known yet.
+    ///
+    /// # Errors
+    /// As [`Statement::parse`].
+    pub fn parse(&self, sql: &str, dialect: SqlDialect) -> Result<Statement, Error> {
+        if sql.len() > CACHED_TEXT_BYTES_MAX {
+            return Statement::parse(sql, dialect);
+        }
+        let key = (dialect, Box::from(sql));
+        if let Some(statement) = self.statements.lock().get(&key) {
+            return Ok(statement.clone());
+        }
+        let statement = Statement::parse(sql, dialect)?;
+        self.statements.lock().put(key, statement.clone());
+        Ok(statement)
+    }
+
+    /// How many statements are kept.
+    pub fn len(&self) -> usize {
+        self.statements.lock().len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,132 @@
+//! The unique values of one column, sorted: what `extract` gives.
+//!
+//! Values are compared in Arrow's row format, whose bytes order as the values do.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::row::{RowConverter, SortField};
+use tidegate_core::{Error, ErrorKind, nearest};
+
+use crate::format::unique_names;
+
+/// Unique values kept.
+const VALUES_MAX: usize = 100_000;
+/// Bytes of unique values kept, in the row format.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Values of a batch when they are given back.
+const BATCH_VALUES: usize = 1_024;
+
+/// The unique values of one column.
+pub(crate) struct Distinct {
+    index: usize,
+    name: String,
+    converter: RowConverter,
+    values: HashSet<Box<[u8]>>,
+    bytes: usize,
+}
+
+impl Distinct {
+    /// Nothing yet of the column `name` of `schema`.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the columns when there is none of that name.
+    pub(crate) fn new(name: &str, schema: &SchemaRef) -> Result<Self, Error> {
+        let names = unique_names(schema);
+        let index = position(name, &names).ok_or_else(|| {
+            let message = format!("extract: the answer has no column {name:?}");
+            Error::new(ErrorKind::InvalidArguments, message).with_choices(nearest_first(name, &names))
+        })?;
+        let options = SortOptions { descending: false, nulls_first: false };
+        let field = SortField::new_with_options(schema.field(index).data_type().clone(), options);
+        let converter =
+            RowConverter::new(vec![field]).map_err(|_| incomparable(name, schema.field(index).data_type()))?;
+        Ok(Self { index, name: names[index].clone(), converter, values: HashSet::new(), bytes: 0 })
+    }
+
+    /// The schema of the answer: this one column of `schema`.
+    pub(crate) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
+        let data_type = schema.field(self.index).data_type().clone();
+        Arc::new(Schema::new(vec![Field::new(&self.name, data_type, true)]))
+    }
+
+    /// Adds the values of `batch`.
+    ///
+    /// # Errors
+    /// `TooLarge` when there are too many.
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let column = batch.column(self.index);
+        let rows = self
+            .converter
+            .convert_columns(std::slice::from_ref(column))
+            .map_err(|error| Error::internal(format!("the values of {} cannot be compared: {error}", self.name)))?;
+        for row in &rows {
+            let value: &[u8] = row.as_ref();
+            if self.values.contains(value) {
+                continue;
+            }
+            self.bytes += value.len();
+            if self.values.len() >= VALUES_MAX || self.bytes > BYTES_MAX {
+                return Err(self.too_many());
+            }
+            self.values.insert(value.into());
+        }
+        Ok(())
+    }
+
+    fn too_many(&self) -> Error {
+        let message = format!(
+            "extract: column {:?} has more than {} unique values or {} MiB of them",
+            self.name,
+            VALUES_MAX,
+            BYTES_MAX / (1024 * 1024)
+        );
+        Error::new(ErrorKind::TooLarge, message).with_hint("Narrow the question with where, or select a coarser value.")
+    }
+
+    /// The values in their order, null last, as batches of one column.
+    ///
+    /// # Errors
+    /// Only by a fault of ours.
+    pub(crate) fn into_batches(self) -> Result<Vec<RecordBatch>, Error> {
+        let fault = |error: arrow::error::ArrowError| Error::internal(format!("extract failed: {error}"));
+        let mut values: Vec<Box<[u8]>> = self.values.into_iter().collect();
+        values.sort_unstable();
+        let parser = self.converter.parser();
+        let batch = |values: &[Box<[u8]>]| -> Result<RecordBatch, Error> {
+            let rows = values.iter().map(|value| parser.parse(value));
+            let columns: Vec<ArrayRef> = self.converter.convert_rows(rows).map_err(fault)?;
+            let fields: Vec<Field> =
+                columns.iter().map(|column| Field::new(&self.name, column.data_type().clone(), true)).collect();
+            RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(fault)
+        };
+        values.chunks(BATCH_VALUES).map(batch).collect()
+    }
+}
+
+/// The column of that name, however it is capitalised; `table.column` is known by its last part.
+fn position(name: &str, names: &[String]) -> Option<usize> {
+    let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
+    [name, last].into_iter().find_map(|name| {
+        names
+            .iter()
+            .position(|candidate| candidate == name)
+            .or_else(|| names.iter().position(|candidate| candidate.eq_ignore_ascii_case(name)))
+    })
+}
+
+/// All `names`, those like `wanted` first.
+pub(crate) fn nearest_first(wanted: &str, names: &[String]) -> Vec<String> {
+    let mut ordered = nearest(wanted, names.iter().map(String::as_str));
+    ordered.extend(names.iter().filter(|name| !ordered.contains(name)).cloned().collect::<Vec<_>>());
+    ordered
+}
+
+fn incomparable(name: &str, data_type: &DataType) -> Error {
+    let message =
+        format!("extract: the values of {name:?} ({}) cannot be compared", crate::format::type_name(data_type));
+    Error::new(ErrorKind::InvalidArguments, message).with_hint("Extract a column of plain values.")
+}

@@ -1,0 +1,94 @@
+//! The columns of an answer: names that are unique and types by their SQL names.
+
+use std::collections::HashSet;
+
+use arrow::datatypes::{DataType, SchemaRef};
+
+/// The columns' names, none empty (`column_1`) and none twice (`name`, `name_2`).
+pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
+    let mut taken: HashSet<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let mut used = HashSet::new();
+    let mut names = Vec::with_capacity(schema.fields().len());
+    for (index, field) in schema.fields().iter().enumerate() {
+        let name = if field.name().is_empty() { format!("column_{}", index + 1) } else { field.name().clone() };
+        let is_free = !used.contains(&name) && (!field.name().is_empty() || !taken.contains(&name));
+        let unique = if is_free { name } else { numbered(&name, &taken) };
+        taken.insert(unique.clone());
+        used.insert(unique.clone());
+        names.push(unique);
+    }
+    names
+}
+
+fn numbered(name: &str, taken: &HashSet<String>) -> String {
+    let mut number = 2_usize;
+    loop {
+        let candidate = format!("{name}_{number}");
+        if !taken.contains(&candidate) {
+            return candidate;
+        }
+        number += 1;
+    }
+}
+
+/// The SQL name of an Arrow type, as `columns` of the format `json` and `get_schema` show it.
+pub fn type_name(data_type: &DataType) -> String {
+    let fixed = match data_type {
+        DataType::Null => "null",
+        DataType::Boolean => "boolean",
+        DataType::Int8 => "tinyint",
+        DataType::Int16 => "smallint",
+        DataType::Int32 => "integer",
+        DataType::Int64 => "bigint",
+        DataType::UInt8 => "tinyint unsigned",
+        DataType::UInt16 => "smallint unsigned",
+        DataType::UInt32 => "integer unsigned",
+        DataType::UInt64 => "bigint unsigned",
+        DataType::Float16 | DataType::Float32 => "real",
+        DataType::Float64 => "double",
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text",
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "bytea",
+        DataType::Date32 | DataType::Date64 => "date",
+        DataType::Time32(_) | DataType::Time64(_) => "time",
+        DataType::Timestamp(_, None) => "timestamp",
+        DataType::Timestamp(_, Some(_)) => "timestamp with time zone",
+        DataType::Duration(_) | DataType::Interval(_) => "interval",
+        DataType::Union(..) => "union",
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => return format!("decimal({precision},{scale})"),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => return format!("{}[]", type_name(item.data_type())),
+        DataType::Struct(fields) => {
+            let members: Vec<String> =
+                fields.iter().map(|field| format!("{} {}", field.name(), type_name(field.data_type()))).collect();
+            return format!("struct({})", members.join(", "));
+        }
+        DataType::Map(entries, _) => return map_name(entries.data_type()),
+        DataType::Dictionary(_, values) => return type_name(values),
+        DataType::RunEndEncoded(_, values) => return type_name(values.data_type()),
+    };
+    fixed.to_owned()
+}
+
+fn map_name(entries: &DataType) -> String {
+    match entries {
+        DataType::Struct(members) if members.len() == 2 => {
+            format!("map({}, {})", type_name(members[0].data_type()), type_name(members[1].data_type()))
+        }
+        _ => "map".to_owned(),
+    }
+}
+
+/// Whether people expect the values of a type to be aligned to the right.
+pub(crate) fn is_number(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_number(values),
+        DataType::RunEndEncoded(_, values) => is_number(values.data_type()),
+        other => other.is_numeric(),
+    }
+}

@@ -1,0 +1,69 @@
+//! Answers as text: one format a file.
+
+mod columns;
+mod csv;
+mod flat;
+mod json;
+mod markdown;
+mod mcp;
+mod ndjson;
+mod table;
+mod toon;
+mod value;
+mod writer;
+
+pub use columns::type_name;
+pub(crate) use columns::unique_names;
+pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
+
+use tidegate_core::{Error, ErrorKind};
+
+/// The form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Format {
+    /// Bare rows: `[{…},{…}]`.
+    #[default]
+    Mcp,
+    /// Rows with columns and statistics beside them: `{"Query":[…],"columns":[…],…}`.
+    Json,
+    /// Aligned text for people.
+    Table,
+    /// RFC 4180.
+    Csv,
+    /// A Markdown table.
+    Markdown,
+    /// One JSON object a line.
+    Ndjson,
+    /// Token-Oriented Object Notation.
+    Toon,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 7] =
+        [Self::Mcp, Self::Json, Self::Table, Self::Csv, Self::Markdown, Self::Ndjson, Self::Toon];
+
+    /// The name that callers give.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Json => "json",
+            Self::Table => "table",
+            Self::Csv => "csv",
+            Self::Markdown => "markdown",
+            Self::Ndjson => "ndjson",
+            Self::Toon => "toon",
+        }
+    }
+
+    /// The format of that name.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the names.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("there is no format {name:?}"))
+                .with_choices(Self::ALL.map(|format| format.name().to_owned()))
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! `toon`: Token-Oriented Object Notation, a table with its length and columns in front.
+//!
+//! The length must stand before the rows, so an answer that leaves in several pieces is several
+//! tables with an empty line between them. Nested values are JSON in quotes: a TOON table holds
+//! plain values only.
+
+use toon_format::{escape_string, is_valid_unquoted_key, needs_quoting};
+
+use super::value::BoxedCell;
+use super::writer::{Facts, Writer};
+
+const DELIMITER: char = ',';
+/// A header's length, colon and line ends.
+const HEADER_BYTES: usize = 30;
+
+pub(crate) struct Toon {
+    /// `{a,b}`; none for a flat list.
+    columns: Option<String>,
+}
+
+impl Toon {
+    pub(crate) fn new(names: &[String]) -> Self {
+        let keys: Vec<String> = names
+            .iter()
+            .map(|name| if is_valid_unquoted_key(name) { name.clone() } else { format!("\"{}\"", escape_string(name)) })
+            .collect();
+        Self { columns: Some(format!("{{{}}}", keys.join(","))) }
+    }
+
+    pub(crate) fn flat() -> Self {
+        Self { columns: None }
+    }
+}
+
+impl Writer for Toon {
+    fn open(&self, _out: &mut String) {}
+
+    fn row(&self, cells: &[BoxedCell<'_>], row: usize, _index: u64, out: &mut String) {
+        // The header comes when the number of rows is known.
+        if self.columns.is_some() {
+            out.push_str("  ");
+        }
+        for (index, cell) in cells.iter().enumerate() {
+            if index > 0 {
+                out.push(DELIMITER);
+            }
+            write_value(cell, row, out);
+        }
+        out.push(if self.columns.is_some() { '\n' } else { DELIMITER });
+    }
+
+    fn seal(&self, before: u64, rows: u64, piece: &mut String) {
+        if rows == 0 {
+            return;
+        }
+        let between = if before > 0 { "\n" } else { "" };
+        let header = match &self.columns {
+            Some(columns) => format!("{between}[{rows}]{columns}:\n"),
+            None => {
+                // Each value was written with a delimiter after it.
+                piece.pop();
+                piece.push('\n');
+                format!("{between}[{rows}]: ")
+            }
+        };
+        piece.insert_str(0, &header);
+    }
+
+    fn close(&self, facts: Facts, out: &mut String) {
+        if facts.rows == 0 {
+            let columns = self.columns.as_deref().unwrap_or_default();
+            out.push_str(&format!("[0]{columns}:\n"));
+        }
+    }
+
+    fn closing_bytes_max(&self) -> usize {
+        self.columns.as_ref().map_or(0, String::len) + HEADER_BYTES
+    }
+}
+
+fn write_value(cell: &BoxedCell<'_>, row: usize, out: &mut String) {
+    if cell.is_null(row) {
+        out.push_str("null");
+        return;
+    }
+    let start = out.len();
+    cell.text(row, out);
+    if !cell.is_bare(row) && needs_quoting(&out[start..], DELIMITER) {
+        let escaped = escape_string(&out[start..]);
+        out.truncate(start);
+        out.push('"');
+        out.push_str(&escaped);
+        out.push('"');
+    }
+}

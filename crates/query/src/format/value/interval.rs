@@ -1,0 +1,96 @@
+//! Intervals and durations: ISO 8601, each component with its own sign, as PostgreSQL writes them.
+
+use std::fmt::Write as _;
+
+use arrow::array::Array;
+use arrow::datatypes::{
+    DataType, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
+};
+
+use super::temporal::plain;
+use super::{BoxedCell, Displayed};
+
+pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+    match array.data_type() {
+        DataType::Interval(IntervalUnit::YearMonth) => {
+            plain::<IntervalYearMonthType>(array, |months, out| write_interval(months.into(), 0, 0, out))
+        }
+        DataType::Interval(IntervalUnit::DayTime) => plain::<IntervalDayTimeType>(array, |value, out| {
+            write_interval(0, value.days.into(), i128::from(value.milliseconds) * 1_000_000, out);
+        }),
+        DataType::Interval(IntervalUnit::MonthDayNano) => plain::<IntervalMonthDayNanoType>(array, |value, out| {
+            write_interval(value.months.into(), value.days.into(), value.nanoseconds.into(), out);
+        }),
+        DataType::Duration(TimeUnit::Second) => {
+            plain::<DurationSecondType>(array, |value, out| write_duration(value, 1_000_000_000, out))
+        }
+        DataType::Duration(TimeUnit::Millisecond) => {
+            plain::<DurationMillisecondType>(array, |value, out| write_duration(value, 1_000_000, out))
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            plain::<DurationMicrosecondType>(array, |value, out| write_duration(value, 1_000, out))
+        }
+        DataType::Duration(TimeUnit::Nanosecond) => {
+            plain::<DurationNanosecondType>(array, |value, out| write_duration(value, 1, out))
+        }
+        _ => Box::new(Displayed(array)),
+    }
+}
+
+fn write_duration(value: i64, nanos: i128, out: &mut String) {
+    write_interval(0, 0, i128::from(value) * nanos, out);
+}
+
+fn write_interval(months: i64, days: i64, nanos: i128, out: &mut String) {
+    if (months, days, nanos) == (0, 0, 0) {
+        out.push_str("PT0S");
+        return;
+    }
+    out.push('P');
+    write_component(i128::from(months / 12), 'Y', out);
+    write_component(i128::from(months % 12), 'M', out);
+    write_component(i128::from(days), 'D', out);
+    if nanos != 0 {
+        out.push('T');
+        let seconds = nanos / 1_000_000_000;
+        write_component(seconds / 3_600, 'H', out);
+        write_component(seconds / 60 % 60, 'M', out);
+        write_seconds(seconds % 60, nanos % 1_000_000_000, out);
+    }
+}
+
+fn write_component(value: i128, unit: char, out: &mut String) {
+    if value != 0 {
+        // Writing to a String cannot fail; below too.
+        let _ = write!(out, "{value}{unit}");
+    }
+}
+
+fn write_seconds(seconds: i128, nanos: i128, out: &mut String) {
+    if nanos == 0 {
+        return write_component(seconds, 'S', out);
+    }
+    let sign = if nanos < 0 { "-" } else { "" };
+    let fraction = format!("{:09}", nanos.abs());
+    let _ = write!(out, "{sign}{}.{}S", seconds.abs(), fraction.trim_end_matches('0'));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_component_keeps_its_sign() {
+        let interval = |months, days, nanos| {
+            let mut out = String::new();
+            write_interval(months, days, nanos, &mut out);
+            out
+        };
+        assert_eq!(interval(0, 0, 0), "PT0S");
+        assert_eq!(interval(14, 3, 14_706_789_000_000), "P1Y2M3DT4H5M6.789S");
+        assert_eq!(interval(-14, 3, -1_500_000_000), "P-1Y-2M3DT-1.5S");
+        assert_eq!(interval(0, 0, -1), "PT-0.000000001S");
+        assert_eq!(interval(0, 0, 3_600_000_000_000), "PT1H");
+    }
+}

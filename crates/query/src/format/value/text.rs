@@ -1,0 +1,119 @@
+//! Text, which may need escapes, and bytes, as base64.
+
+use arrow::array::{
+    Array, ArrayAccessor, AsArray, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, LargeBinaryArray,
+};
+use arrow::datatypes::DataType;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{BoxedCell, Cell, Displayed, Plain, Quotes};
+
+pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+    match array.data_type() {
+        DataType::Utf8 => Box::new(Texts(array.as_string::<i32>())),
+        DataType::LargeUtf8 => Box::new(Texts(array.as_string::<i64>())),
+        DataType::Utf8View => Box::new(Texts(array.as_string_view())),
+        DataType::Binary => bytes(array.as_binary::<i32>(), BinaryArray::value),
+        DataType::LargeBinary => bytes(array.as_binary::<i64>(), LargeBinaryArray::value),
+        DataType::BinaryView => bytes(array.as_binary_view(), BinaryViewArray::value),
+        DataType::FixedSizeBinary(_) => bytes(array.as_fixed_size_binary(), FixedSizeBinaryArray::value),
+        _ => Box::new(Displayed(array)),
+    }
+}
+
+fn bytes<'a, A: Array>(array: &'a A, value: impl Fn(&A, usize) -> &[u8] + Send + Sync + 'a) -> BoxedCell<'a> {
+    let write = move |array: &A, row, out: &mut String| STANDARD.encode_string(value(array, row), out);
+    Box::new(Plain { array, quotes: Quotes::Around, write })
+}
+
+struct Texts<A>(A);
+
+impl<'a, A: ArrayAccessor<Item = &'a str>> Cell for Texts<A> {
+    fn is_null(&self, row: usize) -> bool {
+        self.0.is_null(row)
+    }
+
+    fn json(&self, row: usize, out: &mut String) {
+        write_json_string(self.0.value(row), out);
+    }
+
+    fn text(&self, row: usize, out: &mut String) {
+        out.push_str(self.0.value(row));
+    }
+}
+
+/// Writes `text` as a JSON string.
+pub(crate) fn write_json_string(text: &str, out: &mut String) {
+    out.push('"');
+    write_escaped(text, out);
+    out.push('"');
+}
+
+/// Writes `text` with the escapes of a JSON string, without its quotes.
+pub(crate) fn write_escaped(text: &str, out: &mut String) {
+    let mut written = 0;
+    for (index, byte) in text.bytes().enumerate() {
+        let escape = ESCAPES[usize::from(byte)];
+        if escape == 0 {
+            continue;
+        }
+        // Only ASCII bytes have escapes, so the index is a boundary of characters.
+        out.push_str(&text[written..index]);
+        written = index + 1;
+        out.push('\\');
+        out.push(char::from(escape));
+        if escape == b'u' {
+            const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
+            out.push_str("00");
+            out.push(char::from(HEXADECIMAL[usize::from(byte >> 4)]));
+            out.push(char::from(HEXADECIMAL[usize::from(byte & 15)]));
+        }
+    }
+    out.push_str(&text[written..]);
+}
+
+/// Writes `text` with its control characters escaped, which would break a line or steer a terminal.
+pub(crate) fn write_on_one_line(text: &str, out: &mut String) {
+    for character in text.chars() {
+        if character.is_control() {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+}
+
+/// What follows the backslash for each byte; 0 for bytes that need none.
+const ESCAPES: [u8; 256] = {
+    let mut escapes = [0; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escapes[byte] = b'u';
+        byte += 1;
+    }
+    escapes[0x08] = b'b';
+    escapes[0x09] = b't';
+    escapes[0x0a] = b'n';
+    escapes[0x0c] = b'f';
+    escapes[0x0d] = b'r';
+    escapes[b'"' as usize] = b'"';
+    escapes[b'\\' as usize] = b'\\';
+    escapes
+};
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn escapes_are_those_of_json(text in any::<String>()) {
+            let mut out = String::new();
+            write_json_string(&text, &mut out);
+            prop_assert_eq!(serde_json::from_str::<String>(&out).unwrap(), text);
+        }
+    }
+}

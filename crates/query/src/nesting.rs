@@ -1,0 +1,157 @@
+//! Bounds how deep the tree of a statement can become, before it is parsed.
+//!
+//! The parser bounds its own recursion, but it builds chains (`a + b + c`, `x::int::text`,
+//! `… UNION …`) in loops, and such a chain is a tree as deep as it is long, which overflows the
+//! stack of whoever drops, clones or compares it.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use tidegate_core::{Error, ErrorKind};
+
+/// Operators that may follow one another without a comma, brackets counted as one. Measured: in a
+/// debug build a chain of 400 can still be cloned on a stack of 2 MiB, and a release build takes more.
+const CHAIN_MAX: usize = 300;
+/// What UNION, EXCEPT and INTERSECT count, whose nodes are that much larger.
+const SET_OPERATION_WEIGHT: usize = 5;
+/// Brackets and CASEs that may stand within one another.
+const DEPTH_MAX: usize = 60;
+
+/// What is open while the tokens are read.
+struct Group {
+    /// Whether it began with CASE and not with a bracket.
+    is_case: bool,
+    /// The operators in it since the last comma.
+    chain: usize,
+}
+
+/// Refuses token lists whose tree may be too deep, or whose brackets do not match.
+pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<(), Error> {
+    let mut open = vec![Group { is_case: false, chain: 0 }];
+    let mut sum = 0;
+    for token in tokens {
+        let step = step(&token.token);
+        let Some(innermost) = open.last_mut() else { return Ok(()) };
+        match step {
+            Step::Open { is_case } => {
+                innermost.chain += 1;
+                sum += 1;
+                open.push(Group { is_case, chain: 0 });
+            }
+            // A word END that closes no CASE is the parser's to judge.
+            Step::Close { is_case: true } if !innermost.is_case => {}
+            Step::Close { .. } => sum -= close(&mut open),
+            Step::Separate => sum -= std::mem::take(&mut innermost.chain),
+            Step::SeparateBranch if innermost.is_case => sum -= std::mem::take(&mut innermost.chain),
+            Step::Lengthen(levels) => {
+                innermost.chain += levels;
+                sum += levels;
+            }
+            Step::SeparateBranch | Step::Stay => {}
+        }
+        if sum > CHAIN_MAX || open.len() > DEPTH_MAX {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
+/// Leaves the innermost group, and CASEs without END around it; a stray closing bracket leaves nothing.
+fn close(open: &mut Vec<Group>) -> usize {
+    let mut left = 0;
+    while open.len() > 1 {
+        let Some(group) = open.pop() else { break };
+        left += group.chain;
+        if !group.is_case {
+            break;
+        }
+    }
+    left
+}
+
+/// What a token does to the chain that it stands in.
+enum Step {
+    Open {
+        is_case: bool,
+    },
+    Close {
+        is_case: bool,
+    },
+    Separate,
+    /// Separates the branches of a CASE.
+    SeparateBranch,
+    Lengthen(usize),
+    Stay,
+}
+
+fn step(token: &Token) -> Step {
+    match token {
+        Token::LParen | Token::LBracket | Token::LBrace => Step::Open { is_case: false },
+        Token::RParen | Token::RBracket | Token::RBrace => Step::Close { is_case: false },
+        Token::Word(Word { keyword: Keyword::CASE, .. }) => Step::Open { is_case: true },
+        Token::Word(Word { keyword: Keyword::END, .. }) => Step::Close { is_case: true },
+        Token::Comma | Token::SemiColon => Step::Separate,
+        Token::Word(Word { keyword, .. }) => step_of_keyword(*keyword),
+        Token::EOF
+        | Token::Whitespace(_)
+        | Token::Period
+        | Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::Placeholder(_) => Step::Stay,
+        // Operators, and all else to be safe.
+        _ => Step::Lengthen(1),
+    }
+}
+
+fn step_of_keyword(keyword: Keyword) -> Step {
+    match keyword {
+        Keyword::WHEN | Keyword::THEN | Keyword::ELSE => Step::SeparateBranch,
+        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => Step::Lengthen(SET_OPERATION_WEIGHT),
+        Keyword::NoKeyword
+        | Keyword::SELECT
+        | Keyword::FROM
+        | Keyword::WHERE
+        | Keyword::AS
+        | Keyword::NULL
+        | Keyword::TRUE
+        | Keyword::FALSE => Step::Stay,
+        // Operators that are words, and all else to be safe.
+        _ => Step::Lengthen(1),
+    }
+}
+
+pub(crate) fn too_deep() -> Error {
+    Error::new(ErrorKind::TooLarge, "the SQL is nested too deeply or chains too many operators")
+        .with_hint("Use IN (…) instead of many ORs, joins or WITH instead of nested subqueries, several calls instead of many UNIONs.")
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::GenericDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+
+    fn passes(sql: &str) -> bool {
+        check(&Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn long_lists_pass_and_long_chains_do_not() {
+        assert!(passes(&format!("SELECT 1 WHERE 1 IN ({})", vec!["1"; 100_000].join(", "))));
+        assert!(passes(&format!("VALUES {}", vec!["(1, -1 + 2)"; 10_000].join(", "))));
+        assert!(passes(&format!("SELECT {}", vec!["a + b AS c"; 10_000].join(", "))));
+        assert!(passes(&format!("SELECT CASE {} END", vec!["WHEN a = 1 THEN b + 1"; 10_000].join(" "))));
+        assert!(passes(&format!("SELECT 1 WHERE {}", vec!["a = 1"; 150].join(" OR "))));
+        assert!(passes(&vec!["SELECT 1"; 50].join(" UNION ALL ")));
+        assert!(!passes(&format!("SELECT {}", vec!["CASE WHEN a THEN b END"; 10_000].join(" + "))));
+        assert!(!passes(&format!("SELECT {}", vec!["1"; 10_000].join("+"))));
+        assert!(!passes(&format!("SELECT 1{}", "::int".repeat(10_000))));
+        assert!(!passes(&format!("SELECT 1::int{}", "[]".repeat(10_000))));
+        assert!(!passes(&format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000))));
+        assert!(!passes(&vec!["SELECT 1"; 10_000].join(" UNION ")));
+        assert!(!passes(&format!("SELECT {}1{}", "CASE WHEN a THEN ".repeat(100), " END".repeat(100))));
+        assert!(passes(&format!("SELECT {}", vec!["CASE WHEN a THEN b END"; 10_000].join(", "))));
+        assert!(passes(&")".repeat(10_000)));
+        assert!(passes(&" END".repeat(10_000)));
+    }
+}

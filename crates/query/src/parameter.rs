@@ -1,0 +1,49 @@
+//! The values that are bound to a statement's placeholders.
+
+use serde_json::Value;
+use tidegate_core::{Error, ErrorKind};
+
+/// A value that is bound to a placeholder, never written into SQL.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Parameter {
+    /// NULL.
+    Null,
+    /// TRUE or FALSE.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text; dates and timestamps come as text too.
+    Text(String),
+}
+
+impl Parameter {
+    /// The parameter that a JSON value stands for.
+    ///
+    /// # Errors
+    /// `InvalidArguments` for integers beyond 64 bits, arrays and objects.
+    pub fn from_json(value: &Value) -> Result<Self, Error> {
+        Self::of(value).map_err(|reason| Error::new(ErrorKind::InvalidArguments, reason))
+    }
+
+    /// As [`Parameter::from_json`], with the bare reason for a list of violations.
+    pub(crate) fn of(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Null => Ok(Self::Null),
+            Value::Bool(value) => Ok(Self::Boolean(*value)),
+            Value::String(text) => Ok(Self::Text(text.clone())),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => Ok(Self::Integer(integer)),
+                (None, Some(float)) if !number.is_u64() => Ok(Self::Float(float)),
+                _ => Err(format!("{number} is beyond 64-bit integers; pass it as a string and cast it in the SQL")),
+            },
+            Value::Array(_) => {
+                Err("an array cannot be a parameter; wanted a string, a number, true, false or null".to_owned())
+            }
+            Value::Object(_) => {
+                Err("an object cannot be a parameter; wanted a string, a number, true, false or null".to_owned())
+            }
+        }
+    }
+}

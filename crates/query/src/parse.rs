@@ -1,0 +1,189 @@
+//! From SQL text to exactly one statement of an AST, within bounds, and back to text.
+
+use sqlparser::ast;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::bounded_dialect::BoundedDialect;
+use crate::dialect::SqlDialect;
+use crate::nesting;
+use crate::refusal;
+use crate::statement::number_placeholders;
+
+/// Longer texts are refused before they are read.
+pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// How deep the parser recurses. The bound on brackets comes before, with better words.
+const RECURSION_MAX: usize = 300;
+
+/// Parses `sql`, which must be exactly one query.
+pub(crate) fn statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement, Error> {
+    if sql.len() > TEXT_BYTES_MAX {
+        let message = format!("the SQL is {} bytes long; at most {TEXT_BYTES_MAX} are taken", sql.len());
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let tokens = tokens(sql, dialect, Escapes::Resolved)?;
+    nesting::check(&tokens)?;
+    let name = refusal::name_of(&tokens);
+    match parsed(tokens, only_statement, sql, dialect) {
+        Ok(Some(statement @ ast::Statement::Query(_))) => Ok(statement),
+        Ok(Some(_)) => Err(refusal::of_no_query(&name)),
+        Ok(None) => Err(Error::new(ErrorKind::InvalidArguments, "there is no SQL statement in the text")
+            .with_hint("Send one SELECT statement.")),
+        // Not every statement that is refused is one that the parser knows.
+        Err(error) => Err(refusal::of_name(&name).unwrap_or(error)),
+    }
+}
+
+/// Parses `text` as one expression and nothing else.
+pub(crate) fn expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
+    if text.len() > TEXT_BYTES_MAX {
+        let message = format!("the expression is {} bytes long; at most {TEXT_BYTES_MAX} are taken", text.len());
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    let tokens = tokens(text, dialect, Escapes::Resolved)?;
+    nesting::check(&tokens)?;
+    let only_expression = |parser: &mut Parser<'_>| {
+        let expression = parser.parse_expr()?;
+        expect_end(parser, "the end of the expression")?;
+        Ok(expression)
+    };
+    parsed(tokens, only_expression, text, dialect)
+}
+
+/// The one statement that the parser's tokens hold, if there is one.
+fn only_statement(parser: &mut Parser<'_>) -> Result<Option<ast::Statement>, ParserError> {
+    while parser.consume_token(&Token::SemiColon) {}
+    if parser.peek_token_ref().token == Token::EOF {
+        return Ok(None);
+    }
+    let statement = parser.parse_statement()?;
+    if parser.consume_token(&Token::SemiColon) {
+        while parser.consume_token(&Token::SemiColon) {}
+        expect_end(parser, "nothing more, as a call runs exactly one statement")?;
+    }
+    expect_end(parser, "the end of the statement")?;
+    Ok(Some(statement))
+}
+
+/// Not left to the parser, which takes the word END for the end of everything.
+fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
+    let next = parser.peek_token_ref();
+    if next.token == Token::EOF {
+        return Ok(());
+    }
+    let place = next.span.start;
+    let (line, column) = (place.line, place.column);
+    Err(ParserError::ParserError(format!("expected {expected}, found: {next} at Line: {line}, Column: {column}")))
+}
+
+/// Whether the escapes of strings and names are resolved or left as they stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escapes {
+    Resolved,
+    Verbatim,
+}
+
+fn tokens(sql: &str, dialect: SqlDialect, escapes: Escapes) -> Result<Vec<TokenWithSpan>, Error> {
+    Tokenizer::new(dialect.parser_dialect(), sql)
+        .with_unescape(escapes == Escapes::Resolved)
+        .tokenize_with_location()
+        .map_err(|error| syntax_error(error.into(), sql))
+}
+
+fn parsed<T>(
+    tokens: Vec<TokenWithSpan>,
+    parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+    sql: &str,
+    dialect: SqlDialect,
+) -> Result<T, Error> {
+    let grammar = match dialect {
+        SqlDialect::DataFusion => BoundedDialect::new(tokens.len()),
+    };
+    let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let result = parse(&mut parser);
+    if grammar.is_exhausted() {
+        return Err(nesting::too_deep());
+    }
+    result.map_err(|error| syntax_error(error, sql))
+}
+
+/// The text of `ast`, which was parsed from `sql`.
+///
+/// sqlparser prints a quote after a backslash, and doubled quotes, as they are, so the printed text
+/// may mean something else. Then the text comes from a parse that leaves the escapes in place.
+pub(crate) fn faithful_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
+    printed(ast, dialect).or_else(|error| {
+        let verbatim = verbatim_text(sql, dialect).ok_or(error)?;
+        if reads_as(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable()) }
+    })
+}
+
+/// The text of `ast`, if it parses back to the same.
+pub(crate) fn printed(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
+    let text = ast.to_string();
+    if reads_as(&text, ast, dialect) { Ok(text) } else { Err(unprintable()) }
+}
+
+fn verbatim_text(sql: &str, dialect: SqlDialect) -> Option<String> {
+    let tokens = tokens(sql, dialect, Escapes::Verbatim).ok()?;
+    let mut ast = parsed(tokens, only_statement, sql, dialect).ok()??;
+    number_placeholders(&mut ast).ok()?;
+    Some(ast.to_string())
+}
+
+fn reads_as(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool {
+    tokens(text, dialect, Escapes::Resolved)
+        .and_then(|tokens| parsed(tokens, only_statement, text, dialect))
+        .is_ok_and(|parsed| parsed.as_ref() == Some(ast))
+}
+
+fn unprintable() -> Error {
+    Error::new(ErrorKind::InvalidArguments, "the statement cannot be written down again without changing its meaning")
+        .with_hint(
+            "Quotes and backslashes side by side in a name or a string do that; pass such strings as parameters ($1).",
+        )
+}
+
+/// The parser's complaint with line and column, and the line it is about.
+fn syntax_error(error: ParserError, sql: &str) -> Error {
+    let text = match error {
+        ParserError::RecursionLimitExceeded => return nesting::too_deep(),
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
+    };
+    let (what, place) = match text.rsplit_once(" at Line: ") {
+        Some((what, place)) => (what, place.split_once(", Column: ")),
+        None => (text.as_str(), None),
+    };
+    let position = place.and_then(|(line, column)| Some((line.parse::<usize>().ok()?, column.parse::<usize>().ok()?)));
+    let what = lowered(what.trim_end_matches(','))
+        .replace("expected: ", "expected ")
+        .replace(", found: ", ", found ")
+        .replace("found EOF", "found the end of the text");
+    match position {
+        Some((line, column)) if line > 0 => {
+            let message = format!("SQL syntax error at line {line}, column {column}: {what}");
+            let error = Error::new(ErrorKind::InvalidArguments, message);
+            match excerpt(sql, line, column) {
+                Some(excerpt) => error.with_hint(format!("Near: {excerpt}")),
+                None => error,
+            }
+        }
+        _ => Error::new(ErrorKind::InvalidArguments, format!("SQL syntax error: {what}")),
+    }
+}
+
+fn lowered(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_lowercase().chain(characters).collect()).unwrap_or_default()
+}
+
+/// The text around a position (both count from 1).
+fn excerpt(sql: &str, line: usize, column: usize) -> Option<String> {
+    const BEFORE: usize = 20;
+    const LENGTH: usize = 60;
+    let line = sql.lines().nth(line - 1)?;
+    let start = column.saturating_sub(BEFORE + 1);
+    let excerpt: String = line.chars().skip(start).take(LENGTH).collect();
+    (!excerpt.trim().is_empty()).then(|| excerpt.trim().to_owned())
+}

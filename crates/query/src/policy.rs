@@ -1,0 +1,316 @@
+//! What a statement may consist of: walks every node of the tree, by name and never by text.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Cte, Expr, ForClause, Function, Ident, LockType, ObjectName, ObjectNamePart, PipeOperator, Query, Select, SetExpr,
+    Statement, TableFactor, Visit, Visitor,
+};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::dialect::SqlDialect;
+use crate::functions;
+use crate::refusal::{self, refused};
+
+/// What a statement that passed the policy reads and calls.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) tables: Vec<String>,
+    pub(crate) functions: Vec<String>,
+}
+
+/// Checks that `statement` is a query that only reads, all the way down.
+pub(crate) fn check(statement: &Statement, dialect: SqlDialect) -> Result<Findings, Error> {
+    let Statement::Query(query) = statement else { return Err(refusal::of_statement(statement)) };
+    walk(query.as_ref(), dialect)
+}
+
+/// Checks an expression that stands by itself, which may hold no query.
+pub(crate) fn check_expression(expression: &Expr, dialect: SqlDialect) -> Result<Findings, Error> {
+    let mut walker =
+        Walker { dialect, subqueries: false, findings: Findings::default(), scopes: Vec::new(), called: None };
+    outcome(expression.visit(&mut walker), walker.findings)
+}
+
+fn walk(query: &Query, dialect: SqlDialect) -> Result<Findings, Error> {
+    let mut walker =
+        Walker { dialect, subqueries: true, findings: Findings::default(), scopes: Vec::new(), called: None };
+    outcome(query.visit(&mut walker), walker.findings)
+}
+
+fn outcome(flow: ControlFlow<Error>, findings: Findings) -> Result<Findings, Error> {
+    match flow {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(findings),
+    }
+}
+
+const CATALOG: &str = "Use the tool list_tables to see what can be read.";
+const TABLES_ONLY: &str = "only the tables of the catalog can be read";
+
+struct Walker {
+    dialect: SqlDialect,
+    subqueries: bool,
+    findings: Findings,
+    scopes: Vec<Scope>,
+    /// The name of the table function that is being visited: no table.
+    called: Option<*const ObjectName>,
+}
+
+/// The common table expressions of one query, and how many of them are visible now.
+struct Scope {
+    names: Vec<String>,
+    bodies: Vec<*const Query>,
+    recursive: bool,
+    visible: usize,
+    query: *const Query,
+}
+
+impl Visitor for Walker {
+    type Break = Error;
+
+    fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<Error> {
+        ControlFlow::Break(refusal::of_statement(statement))
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
+        if !self.subqueries {
+            return stop("a subquery in an expression", "it would read other tables", "Use joins, or the tool sql.");
+        }
+        check_clauses(query)?;
+        self.enter(query);
+        // `TABLE name` has no hook of its own.
+        self.tables_of(&query.body)?;
+        for operator in &query.pipe_operators {
+            if let PipeOperator::Call { function, .. } = operator {
+                self.table_function(&function.name)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
+        let left = self.scopes.pop();
+        debug_assert!(left.is_some_and(|scope| std::ptr::eq(scope.query, query)));
+        if let Some(outer) = self.scopes.last_mut() {
+            outer.visible = outer.names.len();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Error> {
+        if select.into.is_some() {
+            return stop(
+                "SELECT … INTO",
+                "it would make a table, and only reading is allowed",
+                "Leave out INTO; use WITH name AS (SELECT …) for intermediate results.",
+            );
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Error> {
+        self.called = None;
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } => {
+                self.called = Some(std::ptr::from_ref(name));
+                self.table_function(name)
+            }
+            TableFactor::Function { name, .. } => self.table_function(name),
+            TableFactor::TableFunction { expr: Expr::Function(Function { name, .. }), .. } => self.table_function(name),
+            TableFactor::TableFunction { .. } => self.unknown_table_function("table"),
+            TableFactor::JsonTable { .. } => self.unknown_table_function("json_table"),
+            TableFactor::OpenJsonTable { .. } => self.unknown_table_function("openjson"),
+            TableFactor::XmlTable { .. } => self.unknown_table_function("xmltable"),
+            TableFactor::SemanticView { .. } => self.unknown_table_function("semantic_view"),
+            TableFactor::UNNEST { .. } => remember(&mut self.findings.functions, "unnest".to_owned()),
+            TableFactor::Table { .. }
+            | TableFactor::Derived { .. }
+            | TableFactor::NestedJoin { .. }
+            | TableFactor::Pivot { .. }
+            | TableFactor::Unpivot { .. }
+            | TableFactor::MatchRecognize { .. } => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<Error> {
+        if self.called.is_some_and(|called| std::ptr::eq(called, name)) {
+            return ControlFlow::Continue(());
+        }
+        let parts = identifiers(name)?;
+        self.table(&parts)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+        match expr {
+            Expr::Function(Function { name, .. }) => self.function(name),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Walker {
+    fn enter(&mut self, query: &Query) {
+        // Inside the body of a common table expression only those before it are visible.
+        if let Some(outer) = self.scopes.last_mut() {
+            let body = outer.bodies.iter().position(|body| std::ptr::eq(*body, query));
+            outer.visible = match body {
+                Some(index) if !outer.recursive => index,
+                _ => outer.names.len(),
+            };
+        }
+        let ctes: &[Cte] = query.with.as_ref().map_or(&[], |with| &with.cte_tables);
+        self.scopes.push(Scope {
+            names: ctes.iter().map(|cte| self.dialect.fold(&cte.alias.name)).collect(),
+            bodies: ctes.iter().map(|cte| std::ptr::from_ref(cte.query.as_ref())).collect(),
+            recursive: query.with.as_ref().is_some_and(|with| with.recursive),
+            visible: ctes.len(),
+            query: std::ptr::from_ref(query),
+        });
+    }
+
+    fn tables_of(&mut self, body: &SetExpr) -> ControlFlow<Error> {
+        // A chain of set operations is as deep as it is long, so it is walked without recursion.
+        let mut left_to_see = vec![body];
+        while let Some(body) = left_to_see.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => left_to_see.extend([right.as_ref(), left.as_ref()]),
+                SetExpr::Table(table) => {
+                    // The parser gives the names as bare text, without their quotes.
+                    let parts: Vec<Ident> =
+                        [&table.schema_name, &table.table_name].into_iter().flatten().map(Ident::new).collect();
+                    self.table(&parts.iter().collect::<Vec<_>>())?;
+                }
+                SetExpr::Select(_)
+                | SetExpr::Query(_)
+                | SetExpr::Values(_)
+                | SetExpr::Insert(_)
+                | SetExpr::Update(_)
+                | SetExpr::Delete(_)
+                | SetExpr::Merge(_) => {}
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn table(&mut self, parts: &[&Ident]) -> ControlFlow<Error> {
+        let names: Vec<String> = parts.iter().map(|part| self.dialect.fold(part)).collect();
+        if let Some(file) = parts.iter().find(|part| names_a_file(part)) {
+            return stop(&format!("reading the file {file}"), TABLES_ONLY, CATALOG);
+        }
+        let is_common_table_expression = names.len() == 1
+            && self.scopes.iter().any(|scope| scope.names.iter().take(scope.visible).any(|cte| *cte == names[0]));
+        if is_common_table_expression {
+            return ControlFlow::Continue(());
+        }
+        remember(&mut self.findings.tables, names.join("."))
+    }
+
+    fn function(&mut self, name: &ObjectName) -> ControlFlow<Error> {
+        let Some(last) = identifiers(name)?.last().map(|last| last.value.to_lowercase()) else {
+            return ControlFlow::Continue(());
+        };
+        if let Some(reason) = functions::refusal(&last) {
+            return stop(&format!("the function {name}"), reason, "Leave it out.");
+        }
+        remember(&mut self.findings.functions, last)
+    }
+
+    fn table_function(&mut self, name: &ObjectName) -> ControlFlow<Error> {
+        self.function(name)?;
+        let known = functions::table_functions(self.dialect);
+        match identifiers(name)?.as_slice() {
+            [only] if known.contains(&self.dialect.fold(only).as_str()) => ControlFlow::Continue(()),
+            _ => self.unknown_table_function(&name.to_string()),
+        }
+    }
+
+    fn unknown_table_function(&self, name: &str) -> ControlFlow<Error> {
+        let known = functions::table_functions(self.dialect).iter().map(|&name| name.to_owned());
+        ControlFlow::Break(
+            refused(
+                &format!("the table function {name}"),
+                "in FROM may stand the catalog's tables and few functions",
+                CATALOG,
+            )
+            .with_choices(known),
+        )
+    }
+}
+
+fn check_clauses(query: &Query) -> ControlFlow<Error> {
+    if let Some(lock) = query.locks.first() {
+        let part = match lock.lock_type {
+            LockType::Share => "FOR SHARE",
+            LockType::Update => "FOR UPDATE",
+        };
+        return stop(part, "it would lock rows, and only reading is allowed", "Leave it out.");
+    }
+    if let Some(clause) = &query.for_clause {
+        let part = match clause {
+            ForClause::Browse => "FOR BROWSE",
+            ForClause::Json { .. } => "FOR JSON",
+            ForClause::Xml { .. } => "FOR XML",
+        };
+        return stop(part, "the answer's form is not part of the SQL", "Name it in the argument \"format\".");
+    }
+    if query.settings.is_some() {
+        return stop("SETTINGS", "it would change the session, which no call may", "Leave it out.");
+    }
+    if query.format_clause.is_some() {
+        return stop("FORMAT", "the answer's form is not part of the SQL", "Name it in the argument \"format\".");
+    }
+    ControlFlow::Continue(())
+}
+
+fn stop(part: &str, reason: &str, instead: &str) -> ControlFlow<Error> {
+    ControlFlow::Break(refused(part, reason, instead))
+}
+
+/// The parts of `name`, none of which may be computed.
+fn identifiers(name: &ObjectName) -> ControlFlow<Error, Vec<&Ident>> {
+    let mut parts = Vec::with_capacity(name.0.len());
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(identifier) => parts.push(identifier),
+            ObjectNamePart::Function(_) => {
+                let refusal =
+                    refused(&format!("the computed name {name}"), "names must stand in the SQL as they are", CATALOG);
+                return ControlFlow::Break(refusal);
+            }
+        }
+    }
+    ControlFlow::Continue(parts)
+}
+
+/// Different tables, and different functions, that a statement may name.
+const NAMES_MAX: usize = 200;
+
+/// What follows the last dot of a file's name. No table's name ends so: the catalog strips it.
+const FILE_EXTENSIONS: &[&str] = &[
+    "csv", "tsv", "txt", "json", "jsonl", "ndjson", "parquet", "arrow", "arrows", "feather", "ipc", "avro", "orc",
+    "gz", "zst", "bz2", "xz",
+];
+
+fn names_a_file(name: &Ident) -> bool {
+    let value = &name.value;
+    // In a place for names, single quotes are how other systems write a file.
+    name.quote_style == Some('\'')
+        || value.contains(['/', '\\', ':', '\0'])
+        || value
+            .rsplit_once('.')
+            .is_some_and(|(_, extension)| FILE_EXTENSIONS.contains(&extension.to_lowercase().as_str()))
+}
+
+/// Adds `name` once. A list that is full is refused, as each name is looked for in it.
+fn remember(list: &mut Vec<String>, name: String) -> ControlFlow<Error> {
+    if list.contains(&name) {
+        return ControlFlow::Continue(());
+    }
+    if list.len() >= NAMES_MAX {
+        let message = format!("the statement names more than {NAMES_MAX} tables or functions");
+        return ControlFlow::Break(Error::new(ErrorKind::TooLarge, message));
+    }
+    list.push(name);
+    ControlFlow::Continue(())
+}

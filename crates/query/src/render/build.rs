@@ -1,0 +1,165 @@
+//! Nodes of the AST as the parser would make them, so that printed SQL parses back to the same.
+
+use sqlparser::ast::{
+    BinaryOperator, DuplicateTreatment, Expr, Function as Call, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, Join as JoinNode, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderBy,
+    OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value,
+};
+
+use crate::dialect::SqlDialect;
+use crate::spec::{Function, JoinKind};
+
+pub(super) fn query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Expr>) -> Query {
+    let order_by =
+        (!order_by.is_empty()).then_some(OrderBy { kind: OrderByKind::Expressions(order_by), interpolate: None });
+    let limit_clause =
+        limit.map(|limit| LimitClause::LimitOffset { limit: Some(limit), offset: None, limit_by: Vec::new() });
+    Query {
+        with: None,
+        body: Box::new(SetExpr::Select(Box::new(select))),
+        order_by,
+        limit_clause,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+pub(super) fn number(number: u64) -> Expr {
+    Expr::Value(Value::Number(number.to_string(), false).into())
+}
+
+pub(super) fn placeholder(number: usize) -> Expr {
+    Expr::Value(Value::Placeholder(format!("${number}")).into())
+}
+
+pub(super) fn select_item(expr: Expr, alias: Ident) -> SelectItem {
+    SelectItem::ExprWithAlias { expr, alias }
+}
+
+/// Null comes last in both directions: who asks for the largest wants values.
+pub(super) fn order_by_expression(expr: Expr, descending: bool) -> OrderByExpr {
+    let options = OrderByOptions { asc: descending.then_some(false), nulls_first: Some(false) };
+    OrderByExpr { expr, options, with_fill: None }
+}
+
+pub(super) fn table(name: &str, alias: Option<&str>, dialect: SqlDialect) -> TableFactor {
+    let alias = alias.map(|alias| TableAlias {
+        explicit: true,
+        name: dialect.identifier(alias),
+        columns: Vec::new(),
+        at: None,
+    });
+    TableFactor::Table {
+        name: ObjectName::from(vec![dialect.identifier(name)]),
+        alias,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+pub(super) fn join(relation: TableFactor, kind: JoinKind, condition: Expr) -> JoinNode {
+    let constraint = JoinConstraint::On(condition);
+    let join_operator = match kind {
+        JoinKind::Inner => JoinOperator::Inner(constraint),
+        JoinKind::Left => JoinOperator::Left(constraint),
+        JoinKind::Right => JoinOperator::Right(constraint),
+        JoinKind::Full => JoinOperator::FullOuter(constraint),
+    };
+    JoinNode { relation, global: false, join_operator }
+}
+
+/// The call of an aggregate function; without an argument it counts rows.
+pub(super) fn aggregate(function: Function, argument: Option<Expr>, distinct: bool, dialect: SqlDialect) -> Expr {
+    let name = match dialect {
+        SqlDialect::DataFusion => match function {
+            Function::Count | Function::CountDistinct => "count",
+            Function::Sum => "sum",
+            Function::Avg => "avg",
+            Function::Min => "min",
+            Function::Max => "max",
+            Function::Median => "median",
+            Function::Stddev => "stddev_samp",
+            Function::Variance => "var_samp",
+        },
+    };
+    let distinct = distinct || function == Function::CountDistinct;
+    let argument = argument.map_or(FunctionArgExpr::Wildcard, FunctionArgExpr::Expr);
+    call(name, vec![argument], distinct)
+}
+
+pub(super) fn call(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Expr {
+    Expr::Function(Call {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: distinct.then_some(DuplicateTreatment::Distinct),
+            args: arguments.into_iter().map(FunctionArg::Unnamed).collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+/// `parts` joined by AND or OR, in brackets where they need them.
+pub(super) fn chain(parts: Vec<Expr>, op: BinaryOperator) -> Option<Expr> {
+    if parts.len() == 1 {
+        return parts.into_iter().next();
+    }
+    let bracketed = |part| if is_comparison(&part) { part } else { bracketed(part) };
+    parts.into_iter().map(bracketed).reduce(|left, right| binary(left, op.clone(), right))
+}
+
+/// `expr` in brackets, unless it is one already.
+pub(super) fn bracketed(expr: Expr) -> Expr {
+    match expr {
+        expr @ Expr::Nested(_) => expr,
+        other => Expr::Nested(Box::new(other)),
+    }
+}
+
+/// Whether an expression binds closer than AND, OR and NOT whatever its parts are.
+fn is_comparison(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryOp { left, op, right } => {
+            let compares = matches!(
+                op,
+                BinaryOperator::Eq
+                    | BinaryOperator::NotEq
+                    | BinaryOperator::Lt
+                    | BinaryOperator::LtEq
+                    | BinaryOperator::Gt
+                    | BinaryOperator::GtEq
+            );
+            compares && is_atom(left) && is_atom(right)
+        }
+        Expr::IsNull(expr) | Expr::IsNotNull(expr) | Expr::InList { expr, .. } => is_atom(expr),
+        Expr::Between { expr, low, high, .. } => is_atom(expr) && is_atom(low) && is_atom(high),
+        Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => is_atom(expr) && is_atom(pattern),
+        _ => false,
+    }
+}
+
+fn is_atom(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Function(_) | Expr::Nested(_)
+    )
+}

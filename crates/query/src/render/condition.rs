@@ -1,0 +1,285 @@
+//! Conditions: data becomes comparisons with bound values, text becomes one checked expression.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
+
+use super::build::{binary, bracketed, chain, placeholder};
+use super::{Output, Renderer};
+use crate::parameter::Parameter;
+use crate::parse;
+use crate::policy;
+use crate::spec::{Comparison, Condition, Join, JoinOn, Operand, Operator};
+
+/// What the names of `select` stand for, in `having`.
+pub(super) struct Bindings {
+    names: Vec<(String, Expr)>,
+}
+
+impl Bindings {
+    pub(super) fn none() -> Self {
+        Self { names: Vec::new() }
+    }
+
+    pub(super) fn of(outputs: &[Output]) -> Self {
+        let named = |output: &Output| Some((output.name.clone()?, output.expr.clone()?));
+        Self { names: outputs.iter().filter_map(named).collect() }
+    }
+
+    fn get(&self, name: &str) -> Option<&Expr> {
+        let exact = self.names.iter().find(|(known, _)| known == name);
+        let any = || self.names.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        exact.or_else(any).map(|(_, expr)| expr)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.names.iter().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+impl Renderer {
+    /// The expression of `condition`; none, and a violation, when it does not fit.
+    pub(super) fn condition(&mut self, path: &str, condition: &Condition, names: &Bindings) -> Option<Expr> {
+        match condition {
+            Condition::Expression(text) => self.text(path, text, names),
+            Condition::And(parts) => self.combined(path, "and", parts, names, BinaryOperator::And),
+            Condition::Or(parts) => self.combined(path, "or", parts, names, BinaryOperator::Or),
+            Condition::Not(inner) => {
+                let inner = self.condition(&format!("{path}.not"), inner, names)?;
+                Some(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(bracketed(inner)) })
+            }
+            Condition::Comparison(comparison) => self.comparison(path, comparison, names),
+        }
+    }
+
+    fn combined(
+        &mut self,
+        path: &str,
+        key: &str,
+        parts: &[Condition],
+        names: &Bindings,
+        op: BinaryOperator,
+    ) -> Option<Expr> {
+        let parts = parts.iter().enumerate();
+        let parts: Vec<Expr> =
+            parts.filter_map(|(index, part)| self.condition(&format!("{path}.{key}[{index}]"), part, names)).collect();
+        chain(parts, op)
+    }
+
+    fn comparison(&mut self, path: &str, comparison: &Comparison, names: &Bindings) -> Option<Expr> {
+        let column = match names.get(&comparison.column) {
+            Some(expr) => expr.clone(),
+            None => match self.scope.resolve(&comparison.column) {
+                Ok(place) => self.scope.expr(place, self.dialect),
+                Err(_) if !names.names().is_empty() => {
+                    let reason = self.scope.unknown(&comparison.column, &names.names());
+                    self.wrong(path, reason);
+                    return None;
+                }
+                Err(reason) => {
+                    self.wrong(path, reason);
+                    return None;
+                }
+            },
+        };
+        Some(self.compare(column, comparison.operator, &comparison.operand))
+    }
+
+    fn compare(&mut self, column: Expr, operator: Operator, operand: &Operand) -> Expr {
+        let column = Box::new(column);
+        match operand {
+            Operand::None if operator == Operator::IsNotNull => Expr::IsNotNull(column),
+            Operand::None => Expr::IsNull(column),
+            Operand::List(values) => {
+                let list = values.iter().map(|value| self.bind(value.clone())).collect();
+                Expr::InList { expr: column, list, negated: operator == Operator::NotIn }
+            }
+            Operand::Range(low, high) => {
+                let (low, high) = (self.bind(low.clone()), self.bind(high.clone()));
+                Expr::Between { expr: column, negated: false, low: Box::new(low), high: Box::new(high) }
+            }
+            Operand::One(value) => self.compare_one(column, operator, value),
+        }
+    }
+
+    fn compare_one(&mut self, column: Box<Expr>, operator: Operator, value: &Parameter) -> Expr {
+        let op = match operator {
+            Operator::NotEqual => BinaryOperator::NotEq,
+            Operator::Less => BinaryOperator::Lt,
+            Operator::LessOrEqual => BinaryOperator::LtEq,
+            Operator::Greater => BinaryOperator::Gt,
+            Operator::GreaterOrEqual => BinaryOperator::GtEq,
+            Operator::Like | Operator::NotLike => {
+                let pattern = Box::new(self.bind(value.clone()));
+                let negated = operator == Operator::NotLike;
+                return Expr::Like { negated, any: false, expr: column, pattern, escape_char: None };
+            }
+            Operator::Ilike => {
+                let pattern = Box::new(self.bind(value.clone()));
+                return Expr::ILike { negated: false, any: false, expr: column, pattern, escape_char: None };
+            }
+            Operator::Contains | Operator::StartsWith => {
+                let start = if operator == Operator::Contains { "%" } else { "" };
+                let pattern = match value {
+                    Parameter::Text(text) => Parameter::Text(format!("{start}{}%", literally(text))),
+                    other => other.clone(),
+                };
+                let pattern = Box::new(self.bind(pattern));
+                return Expr::Like { negated: false, any: false, expr: column, pattern, escape_char: None };
+            }
+            Operator::Equal
+            | Operator::In
+            | Operator::NotIn
+            | Operator::Between
+            | Operator::IsNull
+            | Operator::IsNotNull => BinaryOperator::Eq,
+        };
+        let value = self.bind(value.clone());
+        binary(*column, op, value)
+    }
+
+    /// A placeholder that stands for `value`.
+    fn bind(&mut self, value: Parameter) -> Expr {
+        self.parameters.push(value);
+        placeholder(self.parameters.len())
+    }
+
+    pub(super) fn join_condition(&mut self, index: usize, join: &Join) -> Option<Expr> {
+        let path = format!("joins[{index}].on");
+        let pairs = match &join.on {
+            JoinOn::Expression(text) => return self.text(&path, text, &Bindings::none()),
+            JoinOn::Columns(pairs) => pairs,
+        };
+        let mut parts = Vec::with_capacity(pairs.len());
+        for (position, (left, right)) in pairs.iter().enumerate() {
+            let sides = [
+                ("left", self.scope.resolve_before(left, index + 1)),
+                ("right", self.scope.resolve_joined(right, index + 1)),
+            ];
+            let mut columns = Vec::with_capacity(2);
+            for (side, place) in sides {
+                match place {
+                    Ok(place) => columns.push(self.scope.expr(place, self.dialect)),
+                    Err(reason) => self.wrong(&format!("{path}[{position}].{side}"), reason),
+                }
+            }
+            if let [left, right] = columns.as_slice() {
+                parts.push(binary(left.clone(), BinaryOperator::Eq, right.clone()));
+            }
+        }
+        parts.into_iter().reduce(|left, right| binary(left, BinaryOperator::And, right))
+    }
+
+    /// One expression from text: parsed as an expression and nothing else, its names resolved.
+    fn text(&mut self, path: &str, text: &str, names: &Bindings) -> Option<Expr> {
+        let parsed = parse::expression(text, self.dialect)
+            .and_then(|expr| policy::check_expression(&expr, self.dialect).map(|_| expr));
+        let mut expr = match parsed {
+            Ok(expr) => expr,
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+                self.wrong(path, format!("{}{hint}", error.message()));
+                return None;
+            }
+        };
+        let mut resolver = Resolver { renderer: self, path, names, calls: 0 };
+        // The resolver collects and never breaks.
+        let _ = VisitMut::visit(&mut expr, &mut resolver);
+        Some(expr)
+    }
+}
+
+/// `text` with the wildcards of LIKE escaped.
+fn literally(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// Puts the columns that they stand for in place of an expression's names.
+struct Resolver<'a> {
+    renderer: &'a mut Renderer,
+    path: &'a str,
+    names: &'a Bindings,
+    /// Function calls around the node: in their arguments stand columns, not names of `select`.
+    calls: usize,
+}
+
+impl VisitorMut for Resolver<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.calls += usize::from(matches!(expr, Expr::Function(_)));
+        ControlFlow::Continue(())
+    }
+
+    // After the children, so that what was put in is not visited again.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let resolved = match expr {
+            Expr::Function(_) => {
+                self.calls -= 1;
+                None
+            }
+            Expr::Identifier(name) => self.single(name),
+            Expr::CompoundIdentifier(parts) => self.compound(parts),
+            Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+                let message = format!("{} stands for nothing here; write the value itself", value.value);
+                self.renderer.wrong(self.path, message);
+                None
+            }
+            _ => None,
+        };
+        if let Some(resolved) = resolved {
+            *expr = resolved;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Resolver<'_> {
+    fn single(&mut self, name: &Ident) -> Option<Expr> {
+        if let Some(bound) = self.names.get(&name.value).filter(|_| self.calls == 0) {
+            return Some(bound.clone());
+        }
+        match self.renderer.scope.resolve(&name.value) {
+            Ok(place) => Some(self.renderer.scope.expr(place, self.renderer.dialect)),
+            Err(_) => {
+                let mut reason = self.renderer.scope.unknown(&name.value, &self.names.names());
+                if name.quote_style == Some('"') {
+                    reason.push_str("; text stands in single quotes");
+                }
+                self.renderer.wrong(self.path, reason);
+                None
+            }
+        }
+    }
+
+    /// `table.column`, or a field of a column, whose name stays as it is.
+    fn compound(&mut self, parts: &[Ident]) -> Option<Expr> {
+        let joined: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+        let scope = &self.renderer.scope;
+        if let Ok(place) = scope.resolve(&joined.join(".")) {
+            return Some(scope.expr(place, self.renderer.dialect));
+        }
+        // The longest beginning that is a column; what follows are fields.
+        let column =
+            (1..parts.len()).rev().find_map(|length| Some((length, scope.resolve(&joined[..length].join(".")).ok()?)));
+        let Some((length, place)) = column else {
+            let reason = scope.unknown(&joined.join("."), &self.names.names());
+            self.renderer.wrong(self.path, reason);
+            return None;
+        };
+        let mut resolved = match scope.expr(place, self.renderer.dialect) {
+            Expr::CompoundIdentifier(column) => column,
+            Expr::Identifier(column) => vec![column],
+            other => return Some(other),
+        };
+        resolved.extend_from_slice(&parts[length..]);
+        Some(Expr::CompoundIdentifier(resolved))
+    }
+}

@@ -1,0 +1,151 @@
+//! The tables of a question and their columns: what a name stands for.
+
+use sqlparser::ast::Expr;
+use tidegate_core::{Error, ErrorKind, Principal, nearest};
+
+use crate::database::Database;
+use crate::dialect::SqlDialect;
+use crate::spec::QuerySpec;
+
+/// Columns of a table that an error lists.
+const LISTED_MAX: usize = 60;
+
+/// The tables of a question, in their order.
+pub(super) struct Scope {
+    tables: Vec<Table>,
+}
+
+struct Table {
+    /// The name that columns are qualified with.
+    reference: String,
+    columns: Vec<String>,
+}
+
+/// A column: which table and which of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    table: usize,
+    column: usize,
+}
+
+impl Scope {
+    /// Asks `database` for the columns of each table of `spec`.
+    pub(super) async fn load(spec: &QuerySpec, database: &dyn Database, principal: &Principal) -> Result<Self, Error> {
+        let joined = spec.joins.iter().map(|join| (join.reference(), join.table.as_str()));
+        let mut tables: Vec<Table> = Vec::with_capacity(spec.joins.len() + 1);
+        for (reference, table) in std::iter::once((spec.table.as_str(), spec.table.as_str())).chain(joined) {
+            if tables.iter().any(|known| known.reference == reference) {
+                let message = format!("the table {reference:?} stands twice in the question");
+                return Err(Error::new(ErrorKind::InvalidArguments, message)
+                    .with_hint("Give the joined one another name: {\"table\": …, \"as\": \"other\", \"on\": …}."));
+            }
+            let columns = database.columns(table, principal).await?;
+            let columns = columns.into_iter().map(|column| column.name).collect();
+            tables.push(Table { reference: reference.to_owned(), columns });
+        }
+        Ok(Self { tables })
+    }
+
+    /// The column that `name` stands for.
+    pub(super) fn resolve(&self, name: &str) -> Result<Place, String> {
+        self.resolve_within(name, 0..self.tables.len())
+    }
+
+    /// As [`Scope::resolve`], in the joined table `index` (from 1) first.
+    pub(super) fn resolve_joined(&self, name: &str, index: usize) -> Result<Place, String> {
+        self.resolve_within(name, index..index + 1).or_else(|_| self.resolve_within(name, 0..index + 1))
+    }
+
+    /// As [`Scope::resolve`], in the tables before the joined table `index` (from 1) first.
+    pub(super) fn resolve_before(&self, name: &str, index: usize) -> Result<Place, String> {
+        self.resolve_within(name, 0..index).or_else(|reason| match self.resolve_within(name, index..index + 1) {
+            Ok(place) => Ok(place),
+            Err(_) => Err(reason),
+        })
+    }
+
+    fn resolve_within(&self, name: &str, tables: std::ops::Range<usize>) -> Result<Place, String> {
+        let exact = self.places(tables.clone(), |column| column == name);
+        let found = if exact.is_empty() {
+            self.places(tables.clone(), |column| column.eq_ignore_ascii_case(name))
+        } else {
+            exact
+        };
+        match found.as_slice() {
+            [place] => return Ok(*place),
+            [] => {}
+            several => {
+                let qualified: Vec<String> = several.iter().map(|place| self.qualified(*place)).collect();
+                return Err(format!("{name:?} is a column of several tables; say which: {}", qualified.join(", ")));
+            }
+        }
+        self.qualified_place(name, tables).ok_or_else(|| self.unknown(name, &[]))
+    }
+
+    fn places(&self, tables: std::ops::Range<usize>, is: impl Fn(&str) -> bool) -> Vec<Place> {
+        let mut places = Vec::new();
+        for table in tables {
+            let columns = self.tables[table].columns.iter().enumerate();
+            places.extend(columns.filter(|(_, name)| is(name)).map(|(column, _)| Place { table, column }));
+        }
+        places
+    }
+
+    /// The column that `table.column` stands for.
+    fn qualified_place(&self, name: &str, tables: std::ops::Range<usize>) -> Option<Place> {
+        tables.into_iter().find_map(|table| {
+            let reference = &self.tables[table].reference;
+            let prefix = name.get(..reference.len()).filter(|prefix| prefix.eq_ignore_ascii_case(reference))?;
+            let column = name[prefix.len()..].strip_prefix('.')?;
+            let exact = self.places(table..table + 1, |candidate| candidate == column);
+            let any = || self.places(table..table + 1, |candidate| candidate.eq_ignore_ascii_case(column));
+            let found = if exact.is_empty() { any() } else { exact };
+            match found.as_slice() {
+                [place] => Some(*place),
+                _ => None,
+            }
+        })
+    }
+
+    /// The node of a column; qualified where there are several tables.
+    pub(super) fn expr(&self, place: Place, dialect: SqlDialect) -> Expr {
+        let table = &self.tables[place.table];
+        let column = dialect.identifier(&table.columns[place.column]);
+        if self.tables.len() == 1 {
+            Expr::Identifier(column)
+        } else {
+            Expr::CompoundIdentifier(vec![dialect.identifier(&table.reference), column])
+        }
+    }
+
+    fn qualified(&self, place: Place) -> String {
+        let table = &self.tables[place.table];
+        format!("{}.{}", table.reference, table.columns[place.column])
+    }
+
+    /// Why `name`, which is no column nor one of `others`, is wrong.
+    pub(super) fn unknown(&self, name: &str, others: &[&str]) -> String {
+        let unqualified = name.rsplit_once('.').map_or(name, |(_, column)| column);
+        let columns = self.tables.iter().flat_map(|table| table.columns.iter().map(String::as_str));
+        let near = nearest(unqualified, columns.chain(others.iter().copied()));
+        let advice = if name.contains('(') {
+            "; a function is written {\"function\": \"count\", \"column\": …}".to_owned()
+        } else if near.is_empty() {
+            String::new()
+        } else {
+            format!("; nearest: {}", near.join(", "))
+        };
+        format!("there is no column {name:?}{advice}")
+    }
+
+    /// The columns of every table, for an error's hint.
+    pub(super) fn columns_listed(&self) -> String {
+        let of = |table: &Table| {
+            let shown: Vec<&str> = table.columns.iter().take(LISTED_MAX).map(String::as_str).collect();
+            let more = table.columns.len().saturating_sub(LISTED_MAX);
+            let rest = if more > 0 { format!(" and {more} more (get_schema shows them)") } else { String::new() };
+            format!("Columns of {}: {}{rest}", table.reference, shown.join(", "))
+        };
+        self.tables.iter().map(of).collect::<Vec<_>>().join("\n")
+    }
+}

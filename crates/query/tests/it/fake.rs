@@ -1,0 +1,264 @@
+//! A database in memory that answers every statement with the same rows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::{
+    Budget, Call, CallLimits, Chunk, Content, Error, ErrorKind, Limits, Metadata, Notice, Origin, Outcome, Principal,
+    Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+};
+use tidegate_query::{Catalog, Column, Database, Executor, Format, Mode, Plan, Question, Rows, SqlDialect, Statement};
+
+/// A database of `flights`, `airlines` and `orders`; what it answers is set from outside.
+#[derive(Clone)]
+pub(crate) struct Fake {
+    pub(crate) batches: Vec<RecordBatch>,
+    /// Comes after the batches.
+    pub(crate) failure: Option<fn() -> Error>,
+    /// Comes before each batch.
+    pub(crate) delay: Option<Duration>,
+    pub(crate) is_blocking: bool,
+    pub(crate) estimated_rows: Option<u64>,
+    /// Whether the stream was dropped.
+    pub(crate) stopped: Arc<AtomicBool>,
+}
+
+impl Fake {
+    pub(crate) fn of(batches: Vec<RecordBatch>) -> Self {
+        Self { batches, failure: None, delay: None, is_blocking: false, estimated_rows: None, stopped: Arc::default() }
+    }
+
+    /// `batches` batches of `rows` rows with one column `n` that counts from 0.
+    pub(crate) fn counting(batches: usize, rows: usize) -> Self {
+        let batch = |index: usize| {
+            let start = (index * rows) as i64;
+            batch(&[("n", Arc::new(Int64Array::from_iter_values(start..start + rows as i64)))])
+        };
+        Self::of((0..batches).map(batch).collect())
+    }
+}
+
+/// A batch of these columns.
+pub(crate) fn batch(columns: &[(&str, ArrayRef)]) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.iter().map(|(name, column)| (*name, column.clone(), true)))
+        .unwrap()
+}
+
+const TABLES: &[(&str, &[(&str, &str)])] = &[
+    (
+        "flights",
+        &[
+            ("flight_date", "date"),
+            ("carrier", "text"),
+            ("origin", "text"),
+            ("dest", "text"),
+            ("dep_delay", "double"),
+            ("arr_delay", "double"),
+            ("distance", "bigint"),
+            ("Tail Number", "text"),
+        ],
+    ),
+    ("airlines", &[("carrier", "text"), ("name", "text")]),
+    ("odd \" name", &[("a\"b", "text"), ("c.d", "text"), ("e\\f", "text")]),
+];
+
+#[async_trait]
+impl Database for Fake {
+    fn name(&self) -> &str {
+        "demo"
+    }
+
+    fn kind(&self) -> &'static str {
+        "fake"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::DataFusion
+    }
+
+    async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        Ok(Arc::default())
+    }
+
+    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
+        let (_, columns) = TABLES.iter().find(|(name, _)| *name == table).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"))
+                .with_choices(TABLES.iter().map(|(name, _)| (*name).to_owned()))
+        })?;
+        let column = |(name, type_name): &(&str, &str)| Column {
+            name: (*name).to_owned(),
+            type_name: (*type_name).to_owned(),
+            nullable: true,
+            comment: None,
+        };
+        Ok(columns.iter().map(column).collect())
+    }
+
+    async fn plan(&self, _statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Plan for Fake {
+    fn schema(&self) -> SchemaRef {
+        self.batches[0].schema()
+    }
+
+    fn estimated_rows(&self) -> Option<u64> {
+        self.estimated_rows
+    }
+
+    fn estimated_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_blocking(&self) -> bool {
+        self.is_blocking
+    }
+
+    fn explain(&self) -> String {
+        "fake".to_owned()
+    }
+
+    async fn run(self: Box<Self>, _job: &tidegate_core::Job) -> Result<Rows, Error> {
+        let schema = self.schema();
+        let items: Vec<Result<RecordBatch, Error>> =
+            self.batches.into_iter().map(Ok).chain(self.failure.map(|failure| Err(failure()))).collect();
+        let (delay, guard) = (self.delay, Stopped(self.stopped));
+        let batches = futures::stream::iter(items).then(move |item| {
+            let _ = &guard;
+            async move {
+                if let Some(delay) = delay {
+                    tokio::time::sleep(delay).await;
+                }
+                item
+            }
+        });
+        Ok(Rows { schema, batches: batches.boxed() })
+    }
+}
+
+struct Stopped(Arc<AtomicBool>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a caller sees of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The text blocks.
+    pub(crate) blocks: Vec<String>,
+    /// The lengths of the pieces of text.
+    pub(crate) pieces: Vec<usize>,
+    pub(crate) progress: Vec<f64>,
+    pub(crate) metadata: Metadata,
+    pub(crate) failure: Option<Error>,
+    /// Rows that the job counted.
+    pub(crate) rows: u64,
+    /// The events about queries: database and rows.
+    pub(crate) queries: Vec<(String, u64)>,
+}
+
+impl Seen {
+    pub(crate) fn mode(&self) -> &str {
+        self.metadata["dev.tidegate/mode"].as_str().unwrap()
+    }
+}
+
+/// How an answer is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wishes {
+    pub(crate) max_rows: Option<u64>,
+    pub(crate) format: Format,
+    pub(crate) extract: Option<String>,
+    pub(crate) mode: Mode,
+    pub(crate) budget: Budget,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self { max_rows: None, format: Format::Mcp, extract: None, mode: Mode::Streaming, budget: Budget::default() }
+    }
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<(String, u64)>>);
+
+impl Subscriber for Heard {
+    fn hear(&self, event: Event<'_>) {
+        if let Event::QueryEnded { database, rows, .. } = event {
+            self.0.lock().push((database.to_owned(), rows));
+        }
+    }
+}
+
+/// Starts asking `fake`; the call runs on.
+pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl Fn() -> Vec<(String, u64)> + use<>) {
+    let heard = Arc::new(Heard::default());
+    let events = Events::new([heard.clone() as Arc<dyn Subscriber>]);
+    let executor = Executor::new(events.clone());
+    let (database, wanted) = (Arc::new(fake.clone()), wishes.clone());
+    let handler = handler_fn(move |job, reply| {
+        let (executor, wanted) = (executor.clone(), wanted.clone());
+        let question = Question {
+            database: database.clone(),
+            statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
+            max_rows: wanted.max_rows,
+            format: wanted.format,
+            extract: wanted.extract,
+            mode: wanted.mode,
+        };
+        async move { executor.answer(question, &job, &reply).await }
+    });
+    let limits = CallLimits { inline: Some(wishes.budget), ..CallLimits::default() };
+    let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("ask", "asks", handler).with_limits(limits)).build();
+    let registry = Registry::new(snapshot, Limits::default(), events);
+    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+    let mut call = Call::new(Target::Tool("ask".to_owned()), Principal::owner(), origin);
+    call.wants_progress = true;
+    (registry.call(call).unwrap(), move || heard.0.lock().clone())
+}
+
+/// Asks `fake` and reads the whole answer.
+pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
+    let (mut reply, queries) = start(fake, wishes);
+    let job = reply.job().clone();
+    let mut seen = Seen::default();
+    let mut open = false;
+    while let Some(event) = reply.next().await {
+        match event {
+            ReplyEvent::Chunk(Chunk::Text(text)) => {
+                seen.pieces.push(text.len());
+                if open {
+                    seen.blocks.last_mut().unwrap().push_str(&text);
+                } else {
+                    seen.blocks.push(text);
+                }
+                open = true;
+            }
+            ReplyEvent::Chunk(Chunk::EndOfText) => open = false,
+            ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => {
+                open = false;
+                seen.blocks.push(text);
+            }
+            ReplyEvent::Chunk(Chunk::Notice(Notice::Progress { done, .. })) => seen.progress.push(done),
+            ReplyEvent::Chunk(other) => panic!("{other:?}"),
+            ReplyEvent::End(Outcome::Done(metadata)) => seen.metadata = metadata,
+            ReplyEvent::End(Outcome::Failed(error)) => seen.failure = Some(error),
+        }
+    }
+    seen.rows = job.rows();
+    seen.queries = queries();
+    seen
+}

@@ -1,0 +1,288 @@
+//! Each format with every type, null and odd strings.
+
+use std::sync::Arc;
+
+use arrow::array::*;
+use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::*;
+use tidegate_query::Format;
+
+use crate::fake::{Fake, Wishes, ask, batch};
+
+async fn shown(batches: Vec<RecordBatch>, format: Format) -> String {
+    let seen = ask(&Fake::of(batches), &Wishes { format, ..Wishes::default() }).await;
+    assert!(seen.failure.is_none(), "{:?}", seen.failure);
+    assert_eq!(seen.blocks.len(), 1, "{:?}", seen.blocks);
+    // Statistics differ from run to run.
+    let text = seen.blocks.into_iter().next().unwrap();
+    match text.find("\"elapsed_ms\":") {
+        Some(start) => {
+            let end = start + text[start..].find(',').unwrap();
+            format!("{}\"elapsed_ms\":0{}", &text[..start], &text[end..])
+        }
+        None => text,
+    }
+}
+
+async fn in_every_format(batches: Vec<RecordBatch>) -> String {
+    let mut out = String::new();
+    for format in Format::ALL {
+        let text = shown(batches.clone(), format).await;
+        if matches!(format, Format::Mcp | Format::Json) {
+            serde_json::from_str::<serde_json::Value>(&text).unwrap();
+        }
+        out.push_str(&format!("--- {} ---\n{}\n", format.name(), text.replace('\r', "␍")));
+    }
+    out
+}
+
+fn numbers() -> RecordBatch {
+    batch(&[
+        ("tiny", Arc::new(Int8Array::from(vec![Some(i8::MIN), None, Some(i8::MAX)]))),
+        ("big", Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(9_007_199_254_740_993)]))),
+        ("huge", Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)]))),
+        ("real", Arc::new(Float32Array::from(vec![Some(0.1), None, Some(f32::INFINITY)]))),
+        ("double", Arc::new(Float64Array::from(vec![Some(1.0), Some(f64::NAN), Some(-1e300)]))),
+        (
+            "price",
+            Arc::new(
+                Decimal128Array::from(vec![Some(12_345_678_901_234_567_890_123_456_789_i128), None, Some(-5)])
+                    .with_precision_and_scale(38, 10)
+                    .unwrap(),
+            ),
+        ),
+        ("ok", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
+        ("nothing", Arc::new(NullArray::new(3))),
+    ])
+}
+
+#[tokio::test]
+async fn numbers_keep_every_digit() {
+    insta::assert_snapshot!(in_every_format(vec![numbers()]).await);
+}
+
+#[tokio::test]
+async fn odd_strings_and_bytes() {
+    let strings = batch(&[
+        (
+            "text",
+            Arc::new(StringArray::from(vec![
+                Some("plain"),
+                None,
+                Some(""),
+                Some("comma, \"quote\" | pipe"),
+                Some("two\nlines\r\nand\ttab \u{1b}[31m \u{0}"),
+                Some(" spaces "),
+                Some("42"),
+                Some("true"),
+                Some("- dash: [x] {y} \\ back"),
+                Some("日本 \u{1F30A} é"),
+            ])),
+        ),
+        (
+            "view",
+            Arc::new(StringViewArray::from(vec![
+                Some("a string longer than twelve bytes"),
+                None,
+                Some("b"),
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+            ])),
+        ),
+        (
+            "bytes",
+            Arc::new(BinaryArray::from(vec![
+                Some(&b"\x00\xff"[..]),
+                None,
+                Some(b""),
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+            ])),
+        ),
+    ]);
+    insta::assert_snapshot!(in_every_format(vec![strings]).await);
+}
+
+#[tokio::test]
+async fn dates_and_times() {
+    let zoned = |zone: &str| {
+        Arc::new(
+            TimestampMicrosecondArray::from(vec![Some(1_709_210_096_123_456), None]).with_timezone(zone.to_owned()),
+        )
+    };
+    let times = batch(&[
+        ("date", Arc::new(Date32Array::from(vec![Some(19_782), None]))),
+        ("date64", Arc::new(Date64Array::from(vec![Some(1_709_164_800_000), Some(1)]))),
+        ("time", Arc::new(Time64MicrosecondArray::from(vec![Some(45_296_500_000), None]))),
+        ("local", Arc::new(TimestampNanosecondArray::from(vec![Some(1_709_210_096_000_000_001), None]))),
+        ("seconds", Arc::new(TimestampSecondArray::from(vec![Some(-1), None]))),
+        ("utc", zoned("UTC")),
+        ("offset", zoned("+05:30")),
+        ("new_york", zoned("America/New_York")),
+        (
+            "interval",
+            Arc::new(IntervalMonthDayNanoArray::from(vec![
+                Some(IntervalMonthDayNano::new(14, -3, 3_661_000_000_000)),
+                None,
+            ])),
+        ),
+        ("duration", Arc::new(DurationMillisecondArray::from(vec![Some(90_061_001), None]))),
+    ]);
+    insta::assert_snapshot!(in_every_format(vec![times]).await);
+}
+
+fn nested() -> RecordBatch {
+    let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1), None]), None, Some(vec![])]);
+    let name: ArrayRef = Arc::new(StringArray::from(vec![Some("a\"b"), None, Some("c")]));
+    let fields = Fields::from(vec![Field::new("name", DataType::Utf8, true), Field::new("n", DataType::Int32, true)]);
+    let numbers: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(2), None]));
+    let structs = StructArray::new(fields, vec![name, numbers], Some(NullBuffer::from(vec![true, false, true])));
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+    maps.keys().append_value("k \"1\"");
+    maps.values().append_value(1);
+    maps.append(true).unwrap();
+    maps.append(false).unwrap();
+    maps.append(true).unwrap();
+    let dictionary: DictionaryArray<Int8Type> = vec![Some("red"), None, Some("red")].into_iter().collect();
+    let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![2, 3]), &StringArray::from(vec![Some("x"), None]))
+        .unwrap();
+    let union_fields = UnionFields::try_new(
+        vec![0, 1],
+        vec![Field::new("i", DataType::Int32, true), Field::new("s", DataType::Utf8, true)],
+    )
+    .unwrap();
+    let union = UnionArray::try_new(
+        union_fields,
+        ScalarBuffer::from(vec![0_i8, 1, 0]),
+        Some(ScalarBuffer::from(vec![0, 0, 1])),
+        vec![Arc::new(Int32Array::from(vec![Some(7), None])), Arc::new(StringArray::from(vec!["seven"]))],
+    )
+    .unwrap();
+    let view = ListViewArray::new(
+        Arc::new(Field::new("item", DataType::Int32, true)),
+        ScalarBuffer::from(vec![1, 0, 0]),
+        ScalarBuffer::from(vec![2, 0, 3]),
+        Arc::new(Int32Array::from(vec![1, 2, 3])),
+        None,
+    );
+    let of_structs = ListArray::new(
+        Arc::new(Field::new("item", structs.data_type().clone(), true)),
+        OffsetBuffer::from_lengths([2, 0, 1]),
+        Arc::new(structs.clone()),
+        None,
+    );
+    batch(&[
+        ("list", Arc::new(list)),
+        ("struct", Arc::new(structs)),
+        ("map", Arc::new(maps.finish())),
+        ("dictionary", Arc::new(dictionary)),
+        ("runs", Arc::new(runs)),
+        ("union", Arc::new(union)),
+        ("view", Arc::new(view)),
+        ("structs", Arc::new(of_structs)),
+    ])
+}
+
+#[tokio::test]
+async fn nested_values_are_json() {
+    insta::assert_snapshot!(in_every_format(vec![nested()]).await);
+}
+
+#[tokio::test]
+async fn slices_show_their_own_rows() {
+    for column in nested().slice(1, 2).columns().iter().chain(numbers().slice(1, 2).columns()) {
+        let sliced = batch(&[("c", column.clone())]);
+        let indices = UInt32Array::from(vec![0, 1]);
+        let Ok(copied) = arrow::compute::take(column, &indices, None) else { continue };
+        let copied = batch(&[("c", copied)]);
+        assert_eq!(shown(vec![sliced], Format::Mcp).await, shown(vec![copied], Format::Mcp).await);
+    }
+}
+
+#[tokio::test]
+async fn names_are_unique_and_never_empty() {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let schema = ["a", "a", "", "a_2", "", "odd \"name\", |"].map(|name| Field::new(name, DataType::Int64, true));
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(schema.to_vec())), vec![column; 6]).unwrap();
+    insta::assert_snapshot!(in_every_format(vec![rows]).await);
+}
+
+#[tokio::test]
+async fn no_rows_and_no_columns() {
+    insta::assert_snapshot!(in_every_format(vec![numbers().slice(0, 0)]).await);
+    let options = RecordBatchOptions::new().with_row_count(Some(2));
+    let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
+    assert_eq!(shown(vec![rows], Format::Mcp).await, "[{},{}]");
+}
+
+#[tokio::test]
+async fn widths_come_from_the_first_rows_and_nothing_is_cut() {
+    let first = batch(&[("word", Arc::new(StringArray::from(vec!["a", "long word", "日本"])))]);
+    let later = batch(&[("word", Arc::new(StringArray::from(vec!["x".repeat(70)])))]);
+    insta::assert_snapshot!(shown(vec![first, later], Format::Table).await);
+}
+
+#[tokio::test]
+async fn toon_reads_back_as_the_same_rows() {
+    for rows in [numbers(), nested()] {
+        let text = shown(vec![rows.clone()], Format::Toon).await;
+        let back: serde_json::Value = toon_format::decode_default(&text).unwrap();
+        let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(&shown(vec![rows], Format::Mcp).await).unwrap();
+        assert_eq!(back.as_array().unwrap().len(), rows.len());
+        assert_eq!(back[0].as_object().unwrap().len(), rows[0].len());
+    }
+}
+
+#[tokio::test]
+async fn extract_gives_unique_sorted_values() {
+    let rows = || {
+        Fake::of(vec![
+            batch(&[("c", Arc::new(StringArray::from(vec![Some("b, \"x\""), None, Some("a")])))]),
+            batch(&[("c", Arc::new(StringArray::from(vec![Some("a"), Some("10"), None])))]),
+        ])
+    };
+    let mut out = String::new();
+    for format in Format::ALL {
+        let wishes = Wishes { format, extract: Some("C".to_owned()), ..Wishes::default() };
+        let seen = ask(&rows(), &wishes).await;
+        let text = seen.blocks.concat();
+        let text = text.split(",\"elapsed_ms\"").next().unwrap();
+        out.push_str(&format!("--- {} ({}) ---\n{}\n", format.name(), seen.mode(), text.replace('\r', "␍")));
+    }
+    insta::assert_snapshot!(out);
+    let wishes = Wishes { extract: Some("carier".to_owned()), ..Wishes::default() };
+    insta::assert_snapshot!(ask(&rows(), &wishes).await.failure.unwrap(), @r#"
+    extract: the answer has no column "carier"
+    Valid choices: c
+    "#);
+}
+
+#[tokio::test]
+async fn extract_orders_numbers_as_numbers_and_has_bounds() {
+    let numbers = batch(&[("n", Arc::new(Int64Array::from(vec![Some(10), Some(9), Some(-1), None, Some(10)])))]);
+    let wishes = Wishes { extract: Some("n".to_owned()), ..Wishes::default() };
+    assert_eq!(ask(&Fake::of(vec![numbers.clone()]), &wishes).await.blocks, ["[-1,9,10,null]"]);
+    let qualified = Wishes { extract: Some("t.N".to_owned()), ..Wishes::default() };
+    assert_eq!(ask(&Fake::of(vec![numbers]), &qualified).await.blocks, ["[-1,9,10,null]"]);
+    let failure = ask(&Fake::counting(2, 60_000), &wishes).await.failure.unwrap();
+    insta::assert_snapshot!(failure, @r#"
+    extract: column "n" has more than 100000 unique values or 8 MiB of them
+    Narrow the question with where, or select a coarser value.
+    "#);
+    let wishes = Wishes { max_rows: Some(3), ..wishes };
+    insta::assert_snapshot!(ask(&Fake::counting(1, 10), &wishes).await.blocks.join("\n"), @r"
+    [0,1,2]
+    Shown: the first 3 values; more exist. Ask for less (where, group_by, select) or a larger limit.
+    ");
+}

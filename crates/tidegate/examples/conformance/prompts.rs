@@ -1,0 +1,84 @@
+//! Prompts: messages made from arguments that a person fills in, with completion for those who type.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate::core::{
+    Completer, Completion, CompletionRequest, Content, Error, Handler, Job, Metadata, Prompt, PromptArgument,
+    ResourceBody, ResourceContents, Role, handler_fn,
+};
+
+use crate::media::pixel;
+
+/// Every prompt.
+pub(crate) fn all() -> Vec<Prompt> {
+    vec![simple(), with_arguments(), with_embedded_resource(), with_image()]
+}
+
+fn simple() -> Prompt {
+    let handler = saying(|_job| vec![Content::text("This is a simple prompt for testing.")]);
+    Prompt::new("test_simple_prompt", "A message without arguments.", handler)
+}
+
+/// Required arguments are there when the handler runs: a call without them never reaches it.
+fn with_arguments() -> Prompt {
+    let handler = saying(|job| {
+        let (arg1, arg2) = (argument(job, "arg1"), argument(job, "arg2"));
+        vec![Content::text(format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"))]
+    });
+    let mut prompt = Prompt::new("test_prompt_with_arguments", "A message made of two arguments.", handler);
+    prompt.arguments = vec![required("arg1", "First test argument"), required("arg2", "Second test argument")];
+    prompt.completer = Some(Arc::new(Words));
+    prompt
+}
+
+fn with_embedded_resource() -> Prompt {
+    let handler = saying(|job| {
+        let resource = ResourceContents {
+            uri: argument(job, "resourceUri").to_owned(),
+            mime_type: Some("text/plain".to_owned()),
+            body: ResourceBody::Text("Embedded resource content for testing.".to_owned()),
+        };
+        vec![Content::Resource(resource), Content::text("Please process the embedded resource above.")]
+    });
+    let mut prompt = Prompt::new("test_prompt_with_embedded_resource", "A message about a resource.", handler);
+    prompt.arguments = vec![required("resourceUri", "URI of the resource to embed")];
+    prompt
+}
+
+fn with_image() -> Prompt {
+    let handler = saying(|_job| vec![pixel(), Content::text("Please analyze the image above.")]);
+    Prompt::new("test_prompt_with_image", "A message about a picture.", handler)
+}
+
+/// A handler that lets the person say one message for each piece of content.
+fn saying(messages: impl Fn(&Job) -> Vec<Content> + Send + Sync + 'static) -> Arc<dyn Handler> {
+    handler_fn(move |job, reply| {
+        let messages = messages(&job);
+        async move {
+            for content in messages {
+                reply.message(Role::User, content).await?;
+            }
+            Ok(Metadata::new())
+        }
+    })
+}
+
+fn argument<'a>(job: &'a Job, name: &str) -> &'a str {
+    job.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default()
+}
+
+fn required(name: &str, description: &str) -> PromptArgument {
+    PromptArgument { name: name.to_owned(), title: None, description: Some(description.to_owned()), required: true }
+}
+
+/// Completes every argument from the same few words.
+struct Words;
+
+#[async_trait]
+impl Completer for Words {
+    async fn complete(&self, request: &CompletionRequest, _job: Arc<Job>) -> Result<Completion, Error> {
+        let words = ["paris", "park", "party", "test", "tide"].map(str::to_owned);
+        Ok(Completion::of(words, &request.value))
+    }
+}

@@ -1,0 +1,63 @@
+//! The command line: verbs and the options that all of them take.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{call, completions, demo, query, serve, stdio, tools};
+use crate::failure::Failure;
+use crate::options::Options;
+
+/// Makes a data node an MCP server: files as tables, answers as streams
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+/// One verb a file, in `commands`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Demo(demo::Demo),
+    Serve(serve::Serve),
+    Stdio(stdio::Stdio),
+    Query(query::Query),
+    Call(call::Call),
+    Tools(tools::Tools),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Servers tell what happens; whoever asks one question wants its answer alone.
+    pub(crate) fn log_level_default(&self) -> &'static str {
+        match self {
+            Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",
+            Self::Query(_) | Self::Call(_) | Self::Tools(_) | Self::Completions(_) => "warn",
+        }
+    }
+
+    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+        match self {
+            Self::Demo(demo) => demo.run(options).await,
+            Self::Serve(serve) => serve.run(options).await,
+            Self::Stdio(stdio) => stdio.run(options).await,
+            Self::Query(query) => query.run(options).await,
+            Self::Call(call) => call.run(options).await,
+            Self::Tools(tools) => tools.run(),
+            Self::Completions(completions) => completions.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,89 @@
+//! `tidegate call`: any tool, its answer on standard output.
+
+use clap::Args;
+use serde_json::{Map, Value};
+use tidegate::Node;
+use tidegate_core::{Call as CoreCall, Origin, Principal, Target, TransportKind};
+use tidegate_engines::Engine;
+
+use crate::failure::Failure;
+use crate::options::Options;
+use crate::output;
+use crate::shutdown::{DRAIN_WITHIN, Shutdown};
+use crate::source::{self, Source};
+
+/// Call a tool and print its answer
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The tool; `tidegate tools` lists them
+    tool: String,
+
+    /// Arguments of the tool; values are JSON where they parse as it, else text
+    #[arg(value_name = "KEY=VALUE", value_parser = key_value)]
+    arguments: Vec<(String, String)>,
+
+    /// Folder or file to ask, called like the folder or NAME; may be repeated [default: the current folder]
+    #[arg(long = "path", value_name = "[NAME=]PATH", value_parser = Source::parse, num_args = 1..)]
+    paths: Vec<Source>,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write arguments as key=value".to_owned()),
+    }
+}
+
+impl Call {
+    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let asker = Asker::open(&self.paths, options).await?;
+        let arguments = asker.typed(&self.tool, self.arguments);
+        asker.ask(&self.tool, arguments).await
+    }
+}
+
+/// Asks tools for the user of this very process.
+pub(super) struct Asker {
+    node: Node,
+    engine: Engine,
+    shutdown: Shutdown,
+}
+
+/// The user of this process, at the command line.
+pub(super) const ORIGIN: Origin = Origin { transport: TransportKind::CommandLine, peer: None };
+
+impl Asker {
+    /// A node over `sources`.
+    pub(super) async fn open(sources: &[Source], options: &Options) -> Result<Self, Failure> {
+        let shutdown = Shutdown::on_signals()?;
+        let engine = Engine::start(options.engine())?;
+        let databases = source::open(sources, &engine)?;
+        let node = databases.into_iter().fold(Node::builder(), |node, database| node.database(database));
+        Ok(Self { node: node.limits(options.limits_for_command_line()).build(), engine, shutdown })
+    }
+
+    /// The arguments with their values as JSON where they parse as it. Where the tool wants text
+    /// and nothing else, they stay text: a table may be called `2024`.
+    fn typed(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
+        let snapshot = self.node.registry().snapshot();
+        let tool = snapshot.tool(tool, &Principal::owner(), ORIGIN).ok();
+        let wants_text =
+            |key: &str| tool.is_some_and(|tool| tool.input_schema.json()["properties"][key]["type"] == "string");
+        let typed = |key: &str, value: String| match serde_json::from_str(&value) {
+            Ok(json) if !wants_text(key) => json,
+            _ => Value::String(value),
+        };
+        arguments.into_iter().map(|(key, value)| (key.clone(), typed(&key, value))).collect()
+    }
+
+    /// Calls `tool` and prints its answer as it comes.
+    pub(super) async fn ask(self, tool: &str, arguments: Map<String, Value>) -> Result<(), Failure> {
+        let mut call = CoreCall::new(Target::Tool(tool.to_owned()), Principal::owner(), ORIGIN);
+        call.arguments = arguments;
+        call.cancellation = self.shutdown.graceful.clone();
+        let reply = self.node.registry().call(call)?;
+        let printed = self.shutdown.guard(output::print(reply)).await;
+        self.engine.shutdown(DRAIN_WITHIN).await;
+        printed.unwrap_or(Ok(()))
+    }
+}

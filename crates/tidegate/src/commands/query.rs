@@ -1,0 +1,57 @@
+//! `tidegate query`: one statement, its rows on standard output.
+
+use std::io::IsTerminal as _;
+
+use clap::Args;
+use serde_json::{Map, json};
+use tidegate_query::Format;
+
+use super::call::Asker;
+use crate::failure::Failure;
+use crate::options::Options;
+use crate::quantity::{self, Bound};
+use crate::source::Source;
+
+/// Run one read-only SQL statement on folders of data and print its rows
+#[derive(Debug, Args)]
+pub(crate) struct Query {
+    /// The statement
+    sql: String,
+
+    /// Folder or file to ask, called like the folder or NAME [default: the current folder]
+    #[arg(value_name = "[NAME=]PATH", value_parser = Source::parse)]
+    paths: Vec<Source>,
+
+    /// The database to ask, when there are several
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
+
+    /// mcp, json, table, csv, markdown, ndjson or toon [default: table on a terminal, else csv]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<Format>,
+
+    /// Rows printed at most, or unlimited
+    #[arg(long, value_name = "ROWS", default_value = "unlimited", value_parser = quantity::row_bound)]
+    max_rows: Bound<u64>,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::parse(name).map_err(|error| error.to_string())
+}
+
+impl Query {
+    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let for_eyes = std::io::stdout().is_terminal();
+        let format = self.format.unwrap_or(if for_eyes { Format::Table } else { Format::Csv });
+        let mut arguments = Map::new();
+        arguments.insert("sql".to_owned(), self.sql.into());
+        arguments.insert("format".to_owned(), format.name().into());
+        // The tool has no word for "all"; no table has that many rows.
+        arguments.insert("max_rows".to_owned(), json!(self.max_rows.limit().unwrap_or(i64::MAX as u64)));
+        if let Some(database) = self.database {
+            arguments.insert("database".to_owned(), database.into());
+        }
+        let asker = Asker::open(&self.paths, options).await?;
+        asker.ask("sql", arguments).await
+    }
+}

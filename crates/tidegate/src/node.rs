@@ -1,0 +1,143 @@
+//! A whole node: databases, registry, limits, metrics, and MCP over them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::event::{Events, Log, Subscriber};
+use tidegate_core::{Limits, Registry, SnapshotBuilder};
+use tidegate_mcp::{About, Service};
+use tidegate_query::{Database, Databases, Executor};
+use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
+use tidegate_transport::Metrics;
+
+/// A node that is ready to be served.
+pub struct Node {
+    registry: Arc<Registry>,
+    service: Arc<Service>,
+    metrics: Arc<Metrics>,
+}
+
+/// Puts a [`Node`] together.
+pub struct NodeBuilder {
+    databases: Vec<Arc<dyn Database>>,
+    limits: Limits,
+    identity: Identity,
+    instructions: String,
+    subscribers: Vec<Arc<dyn Subscriber>>,
+    entries: Vec<AddEntries>,
+    has_built_in_tools: bool,
+}
+
+type AddEntries = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
+
+impl Node {
+    /// A node with the built-in tools and nothing to ask yet.
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder {
+            databases: Vec::new(),
+            limits: Limits::default(),
+            identity: Identity {
+                name: "tidegate".to_owned(),
+                title: "Tidegate".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            instructions: INSTRUCTIONS.to_owned(),
+            subscribers: Vec::new(),
+            entries: Vec::new(),
+            has_built_in_tools: true,
+        }
+    }
+
+    /// The one door to everything that can be called.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// MCP over the registry, for any transport.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// The node's counts and times.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Waits until every call has ended; after `within` cancels those that still run.
+    pub async fn drain(&self, within: Duration) {
+        self.registry.drain(within).await;
+    }
+}
+
+impl NodeBuilder {
+    /// Adds a database.
+    #[must_use]
+    pub fn database(mut self, database: Arc<dyn Database>) -> Self {
+        self.databases.push(database);
+        self
+    }
+
+    /// Sets the bounds of calls.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets who the node says it is.
+    #[must_use]
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// Sets the playbook that a model is given at the start.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = instructions.into();
+        self
+    }
+
+    /// Adds somebody who hears of events, beside the log and the metrics.
+    #[must_use]
+    pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
+        self.subscribers.push(subscriber);
+        self
+    }
+
+    /// Adds tools, resources and prompts of the host; they win over built-in ones of the same name.
+    #[must_use]
+    pub fn entries(mut self, add: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder + 'static) -> Self {
+        self.entries.push(Box::new(add));
+        self
+    }
+
+    /// Leaves the built-in tools, resources and prompts out.
+    #[must_use]
+    pub fn without_built_in_tools(mut self) -> Self {
+        self.has_built_in_tools = false;
+        self
+    }
+
+    /// The finished node.
+    pub fn build(self) -> Node {
+        let metrics = Arc::new(Metrics::new());
+        let own: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
+        let events = Events::new(own.into_iter().chain(self.subscribers));
+        let view = NodeView::new(Databases::new(self.databases), Executor::new(events.clone()), self.identity.clone());
+        let mut entries = SnapshotBuilder::new();
+        if self.has_built_in_tools {
+            entries = tidegate_tools::register(entries, &view);
+        }
+        let entries = self.entries.into_iter().fold(entries, |entries, add| add(entries));
+        let registry = Registry::new(entries.build(), self.limits, events);
+        view.attach(&registry);
+        let about = About {
+            name: self.identity.name,
+            title: Some(self.identity.title),
+            version: self.identity.version,
+            instructions: Some(self.instructions),
+        };
+        Node { service: Service::new(registry.clone(), about), registry, metrics }
+    }
+}

@@ -1,0 +1,88 @@
+//! An answer on standard output, printed as it comes. What the server remarks on it goes to
+//! standard error, so that a file of rows holds nothing but rows.
+
+use std::io::{StdoutLock, Write as _};
+
+use tidegate_core::{Chunk, Content, Outcome, Reply, ReplyEvent, ResourceBody};
+
+use crate::failure::Failure;
+
+/// Prints `reply` to its end.
+pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
+    let mut printer = Printer { at_line_start: true, has_streamed: false };
+    while let Some(event) = reply.next().await {
+        // Locked for one piece at a time: a lock must not be held while waiting.
+        let mut output = std::io::stdout().lock();
+        match event {
+            ReplyEvent::Chunk(chunk) => printer.chunk(&mut output, chunk)?,
+            ReplyEvent::End(outcome) => {
+                printer.end_line(&mut output)?;
+                output.flush()?;
+                if let Outcome::Failed(error) = outcome {
+                    return Err(Failure::Question(error));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Printer {
+    at_line_start: bool,
+    /// Text that streamed is the answer; a whole block after it is a remark on it.
+    has_streamed: bool,
+}
+
+impl Printer {
+    fn chunk(&mut self, output: &mut StdoutLock<'_>, chunk: Chunk) -> std::io::Result<()> {
+        match chunk {
+            Chunk::Text(text) => {
+                self.has_streamed = true;
+                self.text(output, &text)
+            }
+            Chunk::EndOfText => self.end_line(output),
+            Chunk::Block(Content::Text { text, .. }) if self.has_streamed => {
+                self.end_line(output)?;
+                // Without standard error nobody can be told.
+                let _ = writeln!(anstream::stderr(), "{text}");
+                Ok(())
+            }
+            Chunk::Block(content) | Chunk::Message(_, content) => {
+                self.end_line(output)?;
+                self.text(output, &described(content))?;
+                self.end_line(output)
+            }
+            Chunk::Structured(value) => {
+                self.end_line(output)?;
+                self.text(output, &value.to_string())
+            }
+            Chunk::Completion(_) | Chunk::Notice(_) => Ok(()),
+        }?;
+        output.flush()
+    }
+
+    fn text(&mut self, output: &mut StdoutLock<'_>, text: &str) -> std::io::Result<()> {
+        if !text.is_empty() {
+            self.at_line_start = text.ends_with('\n');
+        }
+        output.write_all(text.as_bytes())
+    }
+
+    fn end_line(&mut self, output: &mut StdoutLock<'_>) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.at_line_start, true) { Ok(()) } else { output.write_all(b"\n") }
+    }
+}
+
+fn described(content: Content) -> String {
+    match content {
+        Content::Text { text, .. } => text,
+        Content::Image { data, mime_type } | Content::Audio { data, mime_type } => {
+            format!("({mime_type}, {} bytes)", data.len())
+        }
+        Content::Link(link) => link.uri,
+        Content::Resource(contents) => match contents.body {
+            ResourceBody::Text(text) => text,
+            ResourceBody::Blob(data) => format!("({}, {} bytes)", contents.uri, data.len()),
+        },
+    }
+}

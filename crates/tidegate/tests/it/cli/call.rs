@@ -1,0 +1,49 @@
+//! `tidegate call`.
+
+use super::{Shop, run, run_in};
+
+#[test]
+fn any_tool_can_be_called() {
+    let shop = Shop::new();
+    let ran = run(&["call", "list_tables", "pattern=ord*", "format=csv", "--path", &shop.argument()]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(ran.stdout, @"
+    database,name,rows,comment
+    shop,orders,3,CSV file
+    ");
+}
+
+#[test]
+fn values_are_json_where_they_parse_as_it() {
+    let folder = Shop::new();
+    let arguments = ["call", "query", "table=orders", r#"select=["id"]"#, "limit=1", "extract=id"];
+    assert_eq!(run_in(&folder.path(), &arguments).stdout, "[1]\n");
+}
+
+#[test]
+fn text_stays_text_where_the_tool_wants_text() {
+    let folder = Shop::new();
+    assert_eq!(run_in(&folder.path(), &["call", "query", "table=2024", "format=csv"]).lines(), ["name", "Ann"]);
+}
+
+#[test]
+fn wrong_arguments_end_with_1_and_are_all_told() {
+    let ran = run_in(&Shop::new().path(), &["call", "sql", "max_rows=many", "colour=red"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: the arguments of tool "sql" are wrong:
+    - max_rows: "many" is not of type "integer"
+    - Additional properties are not allowed ('colour' was unexpected)
+    - "sql" is a required property
+    "#);
+}
+
+#[test]
+fn an_unknown_tool_names_the_nearest() {
+    let ran = run_in(&Shop::new().path(), &["call", "list_table"]);
+    assert_eq!(ran.code, Some(1));
+    insta::assert_snapshot!(ran.stderr, @r#"
+    error: there is no tool "list_table"
+    Valid choices: list_tables, list_databases, list_jobs
+    "#);
+}

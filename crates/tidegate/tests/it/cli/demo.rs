@@ -1,0 +1,37 @@
+//! `tidegate demo`.
+
+use std::path::PathBuf;
+
+use rmcp::ServiceExt as _;
+use rmcp::model::CallToolRequestParams;
+use rmcp::transport::StreamableHttpClientTransport;
+use serde_json::json;
+
+use super::server::Server;
+use super::tidegate;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_serves_flights_says_how_to_connect_and_cleans_up() {
+    let temporary = tempfile::tempdir().unwrap();
+    let server = Server::start(
+        tidegate().args(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]).env("TMPDIR", temporary.path()),
+    );
+    let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
+    let sql = "SELECT a.name, count(*) AS flights FROM flights f JOIN airlines a USING (carrier) \
+               GROUP BY a.name ORDER BY flights DESC LIMIT 1";
+    let arguments = json!({"sql": sql, "format": "csv"}).as_object().unwrap().clone();
+    let answer = client.call_tool(CallToolRequestParams::new("sql").with_arguments(arguments)).await.unwrap();
+    let text = &answer.content[0].as_text().unwrap().text;
+    assert_eq!(text.lines().collect::<Vec<_>>(), ["name,flights", "United Air Lines Inc.,58665"]);
+    client.cancel().await.unwrap();
+    let folders = || -> Vec<PathBuf> {
+        std::fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    assert!(folders().iter().any(|folder| folder.join("flights.parquet").exists()));
+    let url = server.url.clone();
+    server.signal("TERM");
+    let (status, said) = server.ended();
+    assert_eq!(status.code(), Some(0));
+    assert!(said.contains("\"mcpServers\"") && said.contains(&url), "{said}");
+    assert_eq!(folders(), Vec::<PathBuf>::new());
+}

@@ -1,0 +1,65 @@
+//! What `--help` says.
+
+use super::{Ran, Shop, run, tidegate};
+
+fn check(verb: Option<&str>) {
+    let arguments: Vec<&str> = verb.into_iter().chain(["--help"]).collect();
+    let ran = run(&arguments);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(format!("help_of_{}", verb.unwrap_or("tidegate")), ran.stdout);
+}
+
+#[test]
+fn every_verb_explains_itself() {
+    for verb in [
+        None,
+        Some("demo"),
+        Some("serve"),
+        Some("stdio"),
+        Some("query"),
+        Some("call"),
+        Some("tools"),
+        Some("completions"),
+    ] {
+        check(verb);
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let ran = run(&["--version"]);
+    assert_eq!(ran.stdout, format!("tidegate {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn what_cannot_be_understood_is_a_usage_error() {
+    for arguments in
+        [&["launch"][..], &["--timeout", "60", "tools"], &["query"], &["call"], &["call", "sql", "no-equals-sign"]]
+    {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("error:"), "{ran:?}");
+    }
+    insta::assert_snapshot!(run(&["--timeout", "60", "tools"]).stderr, @"
+    error: invalid value '60' for '--timeout <DURATION>': write it with its unit: 500ms, 60s, 5m or 1h
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn options_come_from_the_environment_too_and_flags_win() {
+    let shop = Shop::new();
+    let rows = |arguments: &[&str]| {
+        let mut command = tidegate();
+        command.env("TIDEGATE_INLINE_ROWS", "1").args(arguments);
+        let ran = Ran::from(command.args(["query", "SELECT id FROM orders"]).arg(shop.path()).output().unwrap());
+        ran.stdout.lines().count() - 1
+    };
+    assert_eq!(rows(&[]), 1);
+    assert_eq!(rows(&["--inline-rows", "2"]), 2);
+    for (name, value) in [("TIDEGATE_MEMORY", "much"), ("TIDEGATE_LOG", "tidegate=loud")] {
+        let ran = Ran::from(tidegate().env(name, value).arg("tools").output().unwrap());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{name}");
+    }
+}

@@ -1,0 +1,88 @@
+//! `tidegate query`.
+
+use std::io::Read as _;
+use std::process::Stdio;
+
+use super::{Shop, run, run_in, tidegate};
+
+#[test]
+fn rows_go_to_standard_output_as_csv_unless_told_otherwise() {
+    let shop = Shop::new();
+    let ran = run(&["query", "SELECT id, amount FROM orders ORDER BY id", &shop.argument()]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(ran.stdout, @"
+    id,amount
+    1,12.5
+    2,7.0
+    3,
+    ");
+    let ran = run(&["query", "SELECT id, amount FROM orders ORDER BY id", &shop.argument(), "--format", "ndjson"]);
+    insta::assert_snapshot!(ran.stdout, @r#"
+    {"id":1,"amount":12.5}
+    {"id":2,"amount":7.0}
+    {"id":3,"amount":null}
+    "#);
+}
+
+#[test]
+fn without_a_path_the_current_folder_is_asked() {
+    let ran = run_in(&Shop::new().path(), &["query", "SELECT count(*) AS orders FROM orders"]);
+    assert_eq!(ran.lines(), ["orders", "3"]);
+}
+
+#[test]
+fn a_question_that_fails_ends_with_1_and_prints_nothing_to_standard_output() {
+    let shop = Shop::new();
+    let ran = run(&["query", "SELECT * FROM oders", &shop.argument()]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("orders"), "{}", ran.stderr);
+    let ran = run(&["query", "DELETE FROM orders", &shop.argument()]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn what_is_not_shown_is_told_on_standard_error() {
+    let shop = Shop::new();
+    let ran = run(&["query", "SELECT id FROM orders ORDER BY id", &shop.argument(), "--max-rows", "2"]);
+    assert_eq!((ran.code, ran.lines()), (Some(0), vec!["id", "1", "2"]));
+    assert!(ran.stderr.contains("more exist"), "{}", ran.stderr);
+}
+
+#[test]
+fn paths_that_cannot_be_are_usage_errors() {
+    let shop = Shop::new();
+    let ran = run(&["query", "SELECT 1", "/nowhere/at/all"]);
+    assert_eq!(ran.code, Some(2));
+    insta::assert_snapshot!(ran.stderr, @"error: cannot open /nowhere/at/all: no such file or folder");
+    let ran = run(&["query", "SELECT 1", &shop.argument(), &shop.argument()]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("would both be the database \"shop\""), "{}", ran.stderr);
+}
+
+#[test]
+fn several_databases_are_told_apart_by_name() {
+    let shop = Shop::new();
+    let other = format!("other={}", shop.argument());
+    let arguments = ["query", "SELECT count(*) AS n FROM orders", &shop.argument(), &other];
+    let ran = run(&arguments);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("other, shop"), "{}", ran.stderr);
+    let ran = run(&[&arguments[..], &["--database", "other"]].concat());
+    assert_eq!(ran.lines(), ["n", "3"]);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let shop = Shop::new();
+    let sql = "SELECT a.id FROM orders a CROSS JOIN generate_series(1, 1000000)";
+    let mut child = tidegate()
+        .args(["query", sql, &shop.argument()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 3];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
+}

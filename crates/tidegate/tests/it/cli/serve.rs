@@ -1,0 +1,58 @@
+//! `tidegate serve`.
+
+use rmcp::ServiceExt as _;
+use rmcp::model::CallToolRequestParams;
+use rmcp::transport::StreamableHttpClientTransport;
+use serde_json::json;
+
+use super::server::Server;
+use super::{Shop, run, tidegate};
+
+fn serve(shop: &Shop) -> Server {
+    Server::start(tidegate().args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]).arg(shop.path()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_connects_and_asks() {
+    let shop = Shop::new();
+    let server = serve(&shop);
+    let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
+    let tools = client.list_all_tools().await.unwrap();
+    assert!(tools.iter().any(|tool| tool.name == "query"), "{tools:?}");
+    let arguments = json!({"table": "orders", "extract": "customer"}).as_object().unwrap().clone();
+    let answer = client.call_tool(CallToolRequestParams::new("query").with_arguments(arguments)).await.unwrap();
+    assert_eq!(answer.content[0].as_text().unwrap().text, r#"["Ann","Bob"]"#);
+    client.cancel().await.unwrap();
+}
+
+#[test]
+fn listening_beyond_this_machine_is_refused() {
+    let shop = Shop::new();
+    let ran = run(&["serve", "--listen", "0.0.0.0:7070", &shop.argument()]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    insta::assert_snapshot!(ran.stderr, @"
+    error: 0.0.0.0:7070 can be reached from other machines, and anybody who reaches it could read the data: this version cannot ask callers who they are.
+    Listen on 127.0.0.1:7070 instead, and let others in through something that does ask: a reverse proxy with authentication in front of it (with --allow-host NAME), or a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE).
+    ");
+}
+
+#[test]
+fn an_address_in_use_is_a_failure() {
+    let shop = Shop::new();
+    let server = serve(&shop);
+    let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let ran = run(&["serve", "--listen", address, &shop.argument()]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains(&format!("cannot listen on {address}")), "{}", ran.stderr);
+}
+
+#[test]
+fn a_signal_ends_it_well() {
+    let shop = Shop::new();
+    for signal in ["TERM", "INT"] {
+        let server = serve(&shop);
+        server.signal(signal);
+        let (status, said) = server.ended();
+        assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{signal}");
+    }
+}

@@ -1,0 +1,63 @@
+//! A server that runs beside a test.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than a server may take to end, on a busy machine too.
+const END_WITHIN: Duration = Duration::from_secs(30);
+
+/// A server that listens; it is killed when the test is over.
+pub(super) struct Server {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    /// Where it listens.
+    pub(super) url: String,
+}
+
+impl Server {
+    /// Starts `command` and waits until it says where it listens.
+    pub(super) fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut server = Self { child, stderr, url: String::new() };
+        let mut said = String::new();
+        while server.url.is_empty() {
+            let mut line = String::new();
+            assert_ne!(server.stderr.read_line(&mut line).unwrap(), 0, "it ended: {said}");
+            if let Some(url) = line.trim_end().strip_prefix("listening on ") {
+                url.clone_into(&mut server.url);
+            }
+            said.push_str(&line);
+        }
+        server
+    }
+
+    pub(super) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// How it ended, and what it said on standard error after its address.
+    pub(super) fn ended(mut self) -> (ExitStatus, String) {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < END_WITHIN, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (status, said)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,51 @@
+//! `tidegate stdio`.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::{Ran, Shop, tidegate};
+
+/// What one call of `list_tables` over a connection of its own came to.
+fn call(shop: &Shop, log: &[&str], trace: bool) -> Ran {
+    let mut command = tidegate();
+    command.args(["stdio", &shop.argument()]).args(log);
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn().unwrap();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "dev.tidegate/trace": trace,
+    });
+    let params = json!({"name": "list_tables", "arguments": {"extract": "name"}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    // Its end closes the input, and with it the connection.
+    writeln!(child.stdin.take().unwrap(), "{call}").unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn it_speaks_mcp_and_ends_with_its_input() {
+    let ran = call(&Shop::new(), &[], false);
+    assert_eq!(ran.code, Some(0));
+    let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(answer["id"], 7);
+    assert_eq!(answer["result"]["content"][0]["text"], r#"["2024","orders"]"#, "{answer}");
+    assert!(ran.stderr.contains("call ended"), "the log goes to standard error: {}", ran.stderr);
+}
+
+#[test]
+fn a_call_with_its_trace_switch_is_logged_whole_whatever_the_level() {
+    let shop = Shop::new();
+    assert_eq!(call(&shop, &["--log", "error"], false).stderr, "");
+    let traced = call(&shop, &["--log", "error"], true).stderr;
+    assert!(traced.contains("call started") && traced.contains("call ended"), "{traced}");
+}
+
+#[test]
+fn the_log_may_be_json() {
+    let ran = call(&Shop::new(), &["--log-format", "json"], false);
+    let lines: Vec<Value> = ran.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["message"] == "call ended" && line["name"] == "list_tables"), "{lines:?}");
+}

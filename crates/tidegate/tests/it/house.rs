@@ -1,0 +1,15 @@
+//! The rules of the house, checked by a machine because written rules drift.
+//!
+//! - `dependencies`: which crate may know which, and which third-party library stays where.
+//! - `sizes`: how long files and functions may be.
+
+mod dependencies;
+mod sizes;
+
+use std::path::PathBuf;
+
+/// The workspace's folder.
+fn workspace() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("the crate lies in crates/tidegate").to_owned()
+}

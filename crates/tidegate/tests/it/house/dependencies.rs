@@ -1,0 +1,162 @@
+//! Dependencies point down only, and fenced libraries stay in their crates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::workspace;
+
+/// Which of our crates a crate may know. `tidegate` and the benchmarks may know all.
+const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("tidegate-core", &[]),
+    ("tidegate-mcp", &["tidegate-core"]),
+    ("tidegate-query", &["tidegate-core"]),
+    ("tidegate-transport", &["tidegate-core", "tidegate-mcp"]),
+    ("tidegate-engines", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-tools", &["tidegate-core", "tidegate-query"]),
+];
+
+/// Crates without a row in [`MAY_KNOW`].
+const KNOW_ALL: &[&str] = &["tidegate", "tidegate-bench"];
+
+/// Third-party libraries and the crates that may name them. `x-*` means every crate of that family.
+const FENCES: &[(&[&str], &[&str])] = &[
+    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*"], &["tidegate-transport"]),
+    (&["clap", "clap_*"], &["tidegate"]),
+    (&["datafusion", "datafusion-*", "object_store", "parquet"], &["tidegate-engines", "tidegate-bench"]),
+    (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
+    (&["arrow", "arrow-*"], &["tidegate-query", "tidegate-engines", "tidegate-tools", "tidegate-bench"]),
+];
+
+/// Crates that build without the data side, so that work on them compiles in seconds.
+const WITHOUT_DATA: &[&str] = &["tidegate-core", "tidegate-mcp", "tidegate-transport"];
+const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
+
+/// Crates that may stand in the lock file once only.
+const ONCE: &[&str] = &["arrow", "sqlparser"];
+
+/// Where metadata writes `null`, a dependency is a normal one.
+const NORMAL: Value = Value::Null;
+
+struct Metadata(Value);
+
+impl Metadata {
+    fn read() -> Self {
+        let output = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()])
+            .current_dir(workspace())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self(serde_json::from_slice(&output.stdout).expect("metadata is JSON"))
+    }
+
+    fn members(&self) -> Vec<&Value> {
+        let ids: Vec<&Value> = list(&self.0["workspace_members"]).iter().collect();
+        list(&self.0["packages"]).iter().filter(|package| ids.contains(&&package["id"])).collect()
+    }
+
+    /// The names that `package` depends on in its manifest, of whatever kind.
+    fn named(package: &Value) -> impl Iterator<Item = &str> {
+        list(&package["dependencies"]).iter().map(|dependency| text(&dependency["name"]))
+    }
+
+    /// Everything that a build of `root` without its tests contains.
+    fn closure(&self, root: &str) -> BTreeSet<&str> {
+        let names: BTreeMap<&str, &str> =
+            list(&self.0["packages"]).iter().map(|package| (text(&package["id"]), text(&package["name"]))).collect();
+        let nodes: BTreeMap<&str, &Value> =
+            list(&self.0["resolve"]["nodes"]).iter().map(|node| (text(&node["id"]), node)).collect();
+        let mut open: Vec<&str> = names.iter().filter(|(_, name)| **name == root).map(|(id, _)| *id).collect();
+        let mut seen: BTreeSet<&str> = open.iter().copied().collect();
+        while let Some(id) = open.pop() {
+            let dependencies = list(&nodes[id]["deps"]).iter();
+            let normal = dependencies.filter(|dep| list(&dep["dep_kinds"]).iter().any(|kind| kind["kind"] == NORMAL));
+            open.extend(normal.map(|dep| text(&dep["pkg"])).filter(|id| seen.insert(id)));
+        }
+        seen.into_iter().map(|id| names[id]).collect()
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+/// The platform that this compiler builds for; metadata of others would need their packages.
+fn host() -> String {
+    let output =
+        Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into())).arg("-vV").output().expect("rustc runs");
+    let version = String::from_utf8(output.stdout).expect("UTF-8");
+    version.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host").to_owned()
+}
+
+/// Whether `name` is `pattern` or, where the pattern ends in `*`, begins like it.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+#[test]
+fn crates_depend_downward_only() {
+    let metadata = Metadata::read();
+    let members = metadata.members();
+    let ours: BTreeSet<&str> = members.iter().map(|package| text(&package["name"])).collect();
+    let mut wrong = Vec::new();
+    for package in &members {
+        let name = text(&package["name"]);
+        if KNOW_ALL.contains(&name) {
+            continue;
+        }
+        let Some((_, allowed)) = MAY_KNOW.iter().find(|(crate_name, _)| *crate_name == name) else {
+            wrong.push(format!("{name} has no row in MAY_KNOW"));
+            continue;
+        };
+        let known = Metadata::named(package).filter(|other| ours.contains(other) && !allowed.contains(other));
+        wrong.extend(known.map(|other| format!("{name} must not know {other}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn fenced_libraries_stay_in_their_crates() {
+    let metadata = Metadata::read();
+    let mut wrong = Vec::new();
+    for package in metadata.members() {
+        let name = text(&package["name"]);
+        for library in Metadata::named(package) {
+            let fence = FENCES.iter().find(|(patterns, _)| patterns.iter().any(|pattern| fits(pattern, library)));
+            if fence.is_some_and(|(_, allowed)| !allowed.contains(&name)) {
+                wrong.push(format!("{name} must not name {library}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_lower_crates_build_without_the_data_side() {
+    let metadata = Metadata::read();
+    for root in WITHOUT_DATA {
+        let closure = metadata.closure(root);
+        let data: Vec<_> = closure.iter().filter(|name| DATA_SIDE.iter().any(|pattern| fits(pattern, name))).collect();
+        assert!(closure.contains(root) && data.is_empty(), "{root} pulls in {data:?}");
+    }
+    // The same walk from the top finds them, so it does walk.
+    assert!(metadata.closure("tidegate").contains("datafusion"));
+}
+
+#[test]
+fn arrow_and_sqlparser_stand_once_in_the_lock_file() {
+    let lock = std::fs::read_to_string(workspace().join("Cargo.lock")).expect("Cargo.lock is readable");
+    for name in ONCE {
+        let line = format!("name = \"{name}\"");
+        assert_eq!(lock.lines().filter(|other| **other == line).count(), 1, "{name}");
+    }
+}

@@ -1,0 +1,86 @@
+//! `sql`: one read-only statement in the database's own SQL.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool, Violation};
+use tidegate_query::{Format, Mode, Parameter, Question, SqlDialect, Statement};
+
+use crate::arguments::{Shape, arguments};
+use crate::definition::{Input, read_only};
+use crate::node::NodeView;
+
+/// Rows answered unless the caller says otherwise.
+const MAX_ROWS_DEFAULT: u64 = 1_000;
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    read_only(
+        "sql",
+        "Run SQL",
+        "One read-only SQL statement, for what query cannot express. Use get_schema before it.",
+        Input::new()
+            .with_database()
+            .requiring("sql", json!({"type": "string"}))
+            .with("parameters", json!({"type": "array", "description": "Values of $1, $2, …"}))
+            .with("max_rows", json!({"type": "integer", "minimum": 1, "default": MAX_ROWS_DEFAULT}))
+            .with("format", json!({"enum": Format::ALL.map(Format::name)}))
+            .with("extract", json!({"type": "string"}))
+            .with("mode", json!({"enum": Mode::ALL.map(Mode::name)})),
+        Sql(node.clone()),
+    )
+}
+
+struct Sql(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    database: Option<String>,
+    sql: String,
+    #[serde(default)]
+    parameters: Vec<Value>,
+    max_rows: Option<u64>,
+    #[serde(flatten)]
+    shape: Shape,
+    mode: Option<String>,
+}
+
+#[async_trait]
+impl Handler for Sql {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { database, sql, parameters, max_rows, shape, mode } = arguments(&job)?;
+        let database = self.0.databases.get(database.as_deref())?.clone();
+        let statement = self.0.statement(&sql, &parameters, database.dialect())?;
+        let question = Question {
+            database,
+            statement,
+            max_rows: Some(max_rows.unwrap_or(MAX_ROWS_DEFAULT)),
+            format: shape.format()?,
+            extract: shape.extract,
+            mode: mode.as_deref().map_or(Ok(Mode::Auto), Mode::parse)?,
+        };
+        self.0.executor.answer(question, &job, &reply).await
+    }
+}
+
+impl NodeView {
+    /// The statement of `sql` with its parameters, all wrong ones told together.
+    pub(super) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
+        let mut bound = Vec::with_capacity(parameters.len());
+        let mut violations = Vec::new();
+        for (index, value) in parameters.iter().enumerate() {
+            match Parameter::from_json(value) {
+                Ok(parameter) => bound.push(parameter),
+                Err(error) => {
+                    let path = format!("parameters[{index}]");
+                    violations.push(Violation { path, message: error.message().to_owned() });
+                }
+            }
+        }
+        if !violations.is_empty() {
+            return Err(Error::invalid_arguments("the parameters of the statement are wrong:", violations));
+        }
+        self.statements.parse(sql, dialect)?.with_parameters(bound)
+    }
+}

@@ -1,0 +1,90 @@
+//! What all built-in tools share: pieces of their input schemas and their hints.
+//!
+//! Every character here is paid for by every client in every conversation: a test bounds the
+//! whole list.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Handler, Schema, Tool, ToolAnnotations};
+
+/// A tool that changes nothing. `properties` are the members of its arguments.
+pub(crate) fn read_only(
+    name: &str,
+    title: &str,
+    description: &str,
+    input: impl Into<Value>,
+    handler: impl Handler,
+) -> Tool {
+    let hints = ToolAnnotations { read_only: Some(true), open_world: Some(false), ..ToolAnnotations::default() };
+    built_in(name, title, description, input, hints, handler)
+}
+
+/// A tool with hints of its own.
+pub(crate) fn built_in(
+    name: &str,
+    title: &str,
+    description: &str,
+    input: impl Into<Value>,
+    hints: ToolAnnotations,
+    handler: impl Handler,
+) -> Tool {
+    let mut tool = Tool::new(name, description, Arc::new(handler)).with_title(title).with_annotations(hints);
+    tool.input_schema = Arc::new(built_in_schema(input.into()));
+    tool
+}
+
+/// A schema that is a constant of ours.
+pub(crate) fn built_in_schema(schema: Value) -> Schema {
+    // Each of them is built whenever the tools are registered, which every test does.
+    #[allow(clippy::expect_used)]
+    Schema::object(schema).expect("a built-in schema is valid")
+}
+
+/// The arguments of a tool.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    properties: Map<String, Value>,
+    required: Vec<&'static str>,
+}
+
+impl Input {
+    /// No arguments yet.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an argument.
+    pub(crate) fn with(mut self, name: &str, schema: Value) -> Self {
+        self.properties.insert(name.to_owned(), schema);
+        self
+    }
+
+    /// Adds an argument that must be given.
+    pub(crate) fn requiring(mut self, name: &'static str, schema: Value) -> Self {
+        self.required.push(name);
+        self.with(name, schema)
+    }
+
+    /// Adds the database.
+    pub(crate) fn with_database(self) -> Self {
+        self.with("database", json!({"type": "string"}))
+    }
+
+    /// Adds `format` and `extract`. The formats' names stand in `query` and `sql`; a wrong one is
+    /// answered with all of them.
+    pub(crate) fn with_shape(self) -> Self {
+        self.with("format", json!({"type": "string"})).with("extract", json!({"type": "string"}))
+    }
+}
+
+impl From<Input> for Value {
+    fn from(input: Input) -> Self {
+        let mut schema = json!({"type": "object", "properties": input.properties});
+        if !input.required.is_empty() {
+            schema["required"] = json!(input.required);
+        }
+        schema["additionalProperties"] = json!(false);
+        schema
+    }
+}

@@ -1,0 +1,45 @@
+//! The catalogs of several databases, side by side.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Catalog, Database, Databases, TableEntry};
+
+use crate::pattern::Pattern;
+
+/// One database and its catalog, or why it cannot be had now.
+pub(crate) struct Listing {
+    pub(crate) database: Arc<dyn Database>,
+    pub(crate) catalog: Result<Arc<Catalog>, Error>,
+}
+
+/// The listings of the database of that name, or of all, in the order of their names.
+///
+/// One database that cannot be reached hurts no other: its listing says why.
+///
+/// # Errors
+/// When there is no database of that name.
+pub(crate) async fn listings(
+    databases: &Databases,
+    name: Option<&str>,
+    principal: &Principal,
+) -> Result<Vec<Listing>, Error> {
+    let chosen: Vec<Arc<dyn Database>> = match name {
+        Some(_) => vec![databases.get(name)?.clone()],
+        None => databases.iter().cloned().collect(),
+    };
+    Ok(join_all(chosen.into_iter().map(|database| async move {
+        let catalog = database.catalog(principal).await;
+        Listing { database, catalog }
+    }))
+    .await)
+}
+
+/// The tables of `catalog` whose names fit.
+pub(crate) fn search<'a>(
+    catalog: &'a Catalog,
+    pattern: Option<&'a Pattern>,
+) -> impl Iterator<Item = &'a TableEntry> + 'a {
+    catalog.tables.iter().filter(move |table| pattern.is_none_or(|pattern| pattern.fits(&table.name)))
+}

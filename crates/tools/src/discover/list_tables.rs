@@ -1,0 +1,95 @@
+//! `list_tables`: which tables there are, and which of them cannot be read.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_query::{Rows, TableEntry, TableStatus};
+
+use super::{Listing, listings, search};
+use crate::arguments::{Shape, arguments};
+use crate::definition::{Input, read_only};
+use crate::node::NodeView;
+use crate::pattern::Pattern;
+use crate::table::{Table, count, text};
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    read_only(
+        "list_tables",
+        "List tables",
+        "Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.",
+        Input::new()
+            .with_database()
+            .with("pattern", json!({"type": "string", "description": "Part of the name, or a glob: ord*"}))
+            .with_shape(),
+        ListTables(node.clone()),
+    )
+}
+
+struct ListTables(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    database: Option<String>,
+    pattern: Option<String>,
+    #[serde(flatten)]
+    shape: Shape,
+}
+
+#[async_trait]
+impl Handler for ListTables {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { database, pattern, shape } = arguments(&job)?;
+        let named = database.is_some();
+        let mut found = listings(&self.0.databases, database.as_deref(), job.principal()).await?;
+        if let (true, Some(Listing { catalog: Err(_), .. })) = (named, found.first()) {
+            // Whoever asks for one database wants its failure as a failure.
+            return found.remove(0).catalog.map(|_| Metadata::new());
+        }
+        let presentation = shape.presentation("Narrow the list with pattern or database.")?;
+        let rows = rows(&found, pattern.as_deref().map(Pattern::new).as_ref())?;
+        self.0.executor.answer_rows(rows, presentation, &job, &reply).await
+    }
+}
+
+/// One row of the answer.
+struct Line {
+    database: String,
+    name: Option<String>,
+    rows: Option<u64>,
+    comment: Option<String>,
+}
+
+fn rows(found: &[Listing], pattern: Option<&Pattern>) -> Result<Rows, Error> {
+    let mut lines = Vec::new();
+    for listing in found {
+        let database = || listing.database.name().to_owned();
+        match &listing.catalog {
+            Ok(catalog) => lines.extend(search(catalog, pattern).map(|table| Line {
+                database: database(),
+                name: Some(table.name.clone()),
+                rows: table.rows,
+                comment: comment(table),
+            })),
+            Err(error) => {
+                let comment = Some(format!("the database cannot be read: {error}"));
+                lines.push(Line { database: database(), name: None, rows: None, comment });
+            }
+        }
+    }
+    Table::new()
+        .column("database", text(lines.iter().map(|line| Some(line.database.clone()))))
+        .column("name", text(lines.iter().map(|line| line.name.clone())))
+        .column("rows", count(lines.iter().map(|line| line.rows)))
+        .column("comment", text(lines.iter().map(|line| line.comment.clone())))
+        .rows()
+}
+
+fn comment(table: &TableEntry) -> Option<String> {
+    match &table.status {
+        TableStatus::Readable => table.comment.clone(),
+        TableStatus::Unreadable(reason) => Some(format!("cannot be read: {reason}")),
+    }
+}

@@ -1,0 +1,73 @@
+//! What the built-in tools know of the node they run in.
+
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
+
+use tidegate_core::{Error, ErrorKind, Jobs, Limits, Registry};
+use tidegate_query::{Databases, Executor, StatementCache};
+
+/// Who the node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// For programs.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// The version of the software.
+    pub version: String,
+}
+
+/// What the built-in tools know of the node they run in.
+///
+/// A registry is made from a snapshot whose tools already hold this view, so the registry itself
+/// is [attached](NodeView::attach) afterwards.
+pub struct NodeView {
+    /// What can be asked.
+    pub databases: Databases,
+    /// What runs the questions.
+    pub executor: Executor,
+    /// Who the node is.
+    pub identity: Identity,
+    /// Statements that were parsed before.
+    pub(crate) statements: StatementCache,
+    started: Instant,
+    // Weak, because the registry owns the tools that own this view.
+    registry: OnceLock<Weak<Registry>>,
+}
+
+impl NodeView {
+    /// A view of a node that starts now.
+    pub fn new(databases: Databases, executor: Executor, identity: Identity) -> Arc<Self> {
+        Arc::new(Self {
+            databases,
+            executor,
+            identity,
+            statements: StatementCache::default(),
+            started: Instant::now(),
+            registry: OnceLock::new(),
+        })
+    }
+
+    /// Tells the tools which registry they are in; the first one told stays. Until then the tools
+    /// that look at jobs answer that they are not available.
+    pub fn attach(&self, registry: &Arc<Registry>) {
+        self.registry.get_or_init(|| Arc::downgrade(registry));
+    }
+
+    pub(crate) fn uptime_seconds(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+
+    pub(crate) fn jobs(&self) -> Result<Arc<Jobs>, Error> {
+        Ok(self.registry()?.jobs().clone())
+    }
+
+    pub(crate) fn limits(&self) -> Result<Limits, Error> {
+        Ok(*self.registry()?.limits())
+    }
+
+    fn registry(&self) -> Result<Arc<Registry>, Error> {
+        let starting = || Error::new(ErrorKind::Unavailable, "the node is starting or stopping; try again");
+        self.registry.get().and_then(Weak::upgrade).ok_or_else(starting)
+    }
+}

@@ -1,0 +1,73 @@
+//! `cancel_job`: ends one of the caller's calls.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Error, ErrorKind, Handler, Job, JobStatus, Jobs, Metadata, ReplySender, Tool, ToolAnnotations};
+use tidegate_query::Presentation;
+
+use crate::arguments::arguments;
+use crate::definition::{Input, built_in};
+use crate::node::NodeView;
+use crate::table::{Table, text};
+
+pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
+    let hints = ToolAnnotations {
+        read_only: Some(false),
+        destructive: Some(false),
+        idempotent: Some(true),
+        open_world: Some(false),
+    };
+    built_in(
+        "cancel_job",
+        "Cancel a job",
+        "Ends one of your running calls; list_jobs gives its id.",
+        Input::new().requiring("id", json!({"type": "string"})),
+        hints,
+        CancelJob(node.clone()),
+    )
+}
+
+struct CancelJob(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    id: String,
+}
+
+#[async_trait]
+impl Handler for CancelJob {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { id } = arguments(&job)?;
+        let jobs = self.0.jobs()?;
+        let status = cancel(&jobs, &id, &job)?;
+        let answer =
+            Table::new().column("id", text([Some(id)].into_iter())).column("status", text([Some(status)].into_iter()));
+        self.0.executor.answer_rows(answer.rows()?, Presentation::default(), &job, &reply).await
+    }
+}
+
+/// Cancels the job and says where it stands; an ended one stays as it ended.
+fn cancel(jobs: &Jobs, id: &str, asker: &Job) -> Result<String, Error> {
+    let mine = jobs.list(asker.principal());
+    let found = mine.iter().find(|job| job.id.to_string().eq_ignore_ascii_case(id.trim()));
+    match found {
+        Some(job) if job.state.has_ended() => Ok(job.state.name().to_owned()),
+        // It may end between the look and the cancellation, and then it has ended as was wanted.
+        Some(job) => {
+            jobs.cancel(job.id, asker.principal());
+            Ok("cancelling".to_owned())
+        }
+        None => Err(unknown(id, &mine, asker)),
+    }
+}
+
+fn unknown(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
+    let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != asker.id());
+    let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
+    let hint =
+        if choices.is_empty() { "None of your jobs is running." } else { "list_jobs says what each of them is." };
+    Error::new(ErrorKind::NotFound, format!("you have no job {id:?}")).with_choices(choices).with_hint(hint)
+}

@@ -1,0 +1,6 @@
+//! Looking after the node: its jobs, its state, its identity.
+
+pub(crate) mod cancel_job;
+pub(crate) mod list_jobs;
+pub(crate) mod node_status;
+pub(crate) mod server_info;

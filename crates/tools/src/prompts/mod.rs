@@ -1,0 +1,18 @@
+//! Prompts that a person picks: they bring the names along, so that the model need not look for them.
+
+pub(crate) mod ask;
+pub(crate) mod explore;
+mod overview;
+
+use tidegate_core::PromptArgument;
+
+use overview::overview;
+
+fn database_argument() -> PromptArgument {
+    PromptArgument {
+        name: "database".to_owned(),
+        title: Some("Database".to_owned()),
+        description: Some("The database; may be left out when there is only one".to_owned()),
+        required: false,
+    }
+}

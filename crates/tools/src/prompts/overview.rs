@@ -1,0 +1,46 @@
+//! The tables of a database and their columns, as a few lines of text.
+
+use std::fmt::Write as _;
+
+use futures::StreamExt;
+use tidegate_core::{Error, Job};
+use tidegate_query::{Column, Database, TableStatus};
+
+/// Tables described; of the others only the number is told.
+const TABLES_MAX: usize = 40;
+/// Columns described of each table.
+const COLUMNS_MAX: usize = 60;
+/// Tables whose columns are asked for at the same time.
+const TABLES_AT_ONCE: usize = 4;
+
+/// One line for each table: its name, its rows where known, its columns with their types.
+pub(crate) async fn overview(database: &dyn Database, job: &Job) -> Result<String, Error> {
+    let catalog = database.catalog(job.principal()).await?;
+    let readable: Vec<_> = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable).collect();
+    let questions: Vec<_> =
+        readable.iter().take(TABLES_MAX).map(|table| database.columns(&table.name, job.principal())).collect();
+    let answers = futures::stream::iter(questions).buffered(TABLES_AT_ONCE);
+    let mut described = futures::stream::iter(&readable).zip(answers);
+    let mut text = String::new();
+    while let Some((table, columns)) = described.next().await {
+        let rows = table.rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = match columns {
+            Ok(columns) => writeln!(text, "- {:?}{rows}: {}", table.name, listed(&columns)),
+            Err(error) => writeln!(text, "- {:?} cannot be read: {}", table.name, error.message()),
+        };
+    }
+    if readable.len() > TABLES_MAX {
+        let _ = writeln!(text, "- and {} more tables; list_tables finds them", readable.len() - TABLES_MAX);
+    }
+    Ok(text)
+}
+
+fn listed(columns: &[Column]) -> String {
+    let mut names: Vec<String> =
+        columns.iter().take(COLUMNS_MAX).map(|column| format!("{:?} {}", column.name, column.type_name)).collect();
+    if columns.len() > COLUMNS_MAX {
+        names.push(format!("and {} more", columns.len() - COLUMNS_MAX));
+    }
+    names.join(", ")
+}

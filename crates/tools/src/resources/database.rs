@@ -1,0 +1,75 @@
+//! `tidegate://databases/{database}`: the tables of a database.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::{
+    Error, Handler, Job, Metadata, Principal, ReplySender, Resource, ResourceLister, ResourceTemplate,
+};
+use tidegate_query::{TableEntry, TableStatus};
+
+use super::{JSON, instance, uri_template};
+use crate::names::Names;
+use crate::node::NodeView;
+
+const TEMPLATE: &str = "tidegate://databases/{database}";
+/// Tables shown; the answer says how many there are in all.
+const TABLES_SHOWN_MAX: usize = 1_000;
+
+pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
+    let mut template = bare(node);
+    template.completer = Some(Arc::new(Names(node.clone())));
+    template.lister = Some(Arc::new(Lister(node.clone())));
+    template
+}
+
+fn bare(node: &Arc<NodeView>) -> ResourceTemplate {
+    let mut template =
+        ResourceTemplate::new(uri_template(TEMPLATE), "database", Arc::new(DatabaseResource(node.clone())));
+    template.title = Some("Database".to_owned());
+    template.description = Some("The tables of a database, as JSON.".to_owned());
+    template.mime_type = Some(JSON.to_owned());
+    template
+}
+
+struct DatabaseResource(Arc<NodeView>);
+
+#[async_trait]
+impl Handler for DatabaseResource {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let database = self.0.databases.get(job.variable("database"))?;
+        let catalog = database.catalog(job.principal()).await?;
+        let tables: Vec<Value> = catalog.tables.iter().take(TABLES_SHOWN_MAX).map(described).collect();
+        let answer = json!({
+            "name": database.name(), "kind": database.kind(), "sql": database.dialect().name(),
+            "tables_in_all": catalog.tables.len(), "tables": tables,
+        });
+        reply.text(answer.to_string()).await?;
+        Ok(Metadata::new())
+    }
+}
+
+fn described(table: &TableEntry) -> Value {
+    let mut object = json!({"name": table.name, "rows": table.rows, "comment": table.comment});
+    if let TableStatus::Unreadable(reason) = &table.status {
+        object["error"] = json!(reason);
+    }
+    object
+}
+
+struct Lister(Arc<NodeView>);
+
+#[async_trait]
+impl ResourceLister for Lister {
+    async fn list(&self, _principal: &Principal) -> Result<Vec<Resource>, Error> {
+        let template = bare(&self.0);
+        let databases = self.0.databases.iter();
+        Ok(databases
+            .map(|database| {
+                let description = format!("Tables of the {} database {}.", database.kind(), database.name());
+                instance(&template, &[database.name()], database.name().to_owned(), Some(description))
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,86 @@
+//! `tidegate://databases/{database}/tables/{table}`: the columns of a table and its first rows.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::{
+    Error, Handler, Job, Metadata, Principal, ReplySender, Resource, ResourceLister, ResourceTemplate,
+};
+use tidegate_query::{Column, Presentation, TableStatus};
+
+use super::{JSON, instance, uri_template};
+use crate::discover::{first_rows, listings};
+use crate::names::Names;
+use crate::node::NodeView;
+
+const TEMPLATE: &str = "tidegate://databases/{database}/tables/{table}";
+/// Rows shown.
+const ROWS_SHOWN_MAX: usize = 5;
+/// Tables listed of all databases together; further ones are reached by completion.
+const TABLES_LISTED_MAX: usize = 1_000;
+const MORE: &str = "The tool query selects columns and rows.";
+
+pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
+    let mut template = bare(node);
+    template.completer = Some(Arc::new(Names(node.clone())));
+    template.lister = Some(Arc::new(Lister(node.clone())));
+    template
+}
+
+fn bare(node: &Arc<NodeView>) -> ResourceTemplate {
+    let mut template = ResourceTemplate::new(uri_template(TEMPLATE), "table", Arc::new(TableResource(node.clone())));
+    template.title = Some("Table".to_owned());
+    template.description = Some("The columns of a table, then its first rows, as JSON.".to_owned());
+    template.mime_type = Some(JSON.to_owned());
+    template
+}
+
+struct TableResource(Arc<NodeView>);
+
+#[async_trait]
+impl Handler for TableResource {
+    /// Two contents: the columns, then the rows. Each is JSON of its own, so that rows which do not
+    /// fit the budget cannot break what stands before them.
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let database = self.0.databases.get(job.variable("database"))?;
+        let table = job.variable("table").unwrap_or_default();
+        let columns = database.columns(table, job.principal()).await?;
+        let rows = first_rows(&**database, table, ROWS_SHOWN_MAX, &job).await?;
+        let columns: Vec<Value> = columns.iter().map(described).collect();
+        reply.text(json!({"database": database.name(), "table": table, "columns": columns}).to_string()).await?;
+        reply.end_text().await?;
+        let presentation = Presentation { more: MORE.to_owned(), ..Presentation::default() };
+        self.0.executor.answer_rows(rows, presentation, &job, &reply).await
+    }
+}
+
+fn described(column: &Column) -> Value {
+    json!({
+        "name": column.name, "type": column.type_name, "nullable": column.nullable, "comment": column.comment,
+    })
+}
+
+struct Lister(Arc<NodeView>);
+
+#[async_trait]
+impl ResourceLister for Lister {
+    async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
+        let template = bare(&self.0);
+        let found = listings(&self.0.databases, None, principal).await?;
+        let mut resources = Vec::new();
+        for listing in &found {
+            // A database that cannot be reached has nothing to list; its own resource says why.
+            let Ok(catalog) = &listing.catalog else { continue };
+            let database = listing.database.name();
+            let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);
+            let room = TABLES_LISTED_MAX - resources.len();
+            resources.extend(
+                readable.take(room).map(|table| {
+                    instance(&template, &[database, &table.name], table.name.clone(), table.comment.clone())
+                }),
+            );
+        }
+        Ok(resources)
+    }
+}

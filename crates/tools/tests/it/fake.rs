@@ -1,0 +1,255 @@
+//! Databases in memory, and a registry over them.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use futures::StreamExt;
+use serde_json::{Map, Value};
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Call, Chunk, Completion, CompletionRequest, Content, Error, ErrorKind, Job, Limits, Origin, Outcome, Principal,
+    Reference, Registry, Reply, ReplyEvent, Role, Target, TransportKind, nearest,
+};
+use tidegate_query::{
+    Catalog, Column, Database, Databases, Executor, Plan, Rows, SqlDialect, Statement, TableEntry, TableStatus,
+};
+use tidegate_tools::{Identity, NodeView, snapshot};
+
+/// A table in memory; without a batch it cannot be read.
+pub(crate) struct FakeTable {
+    name: &'static str,
+    batch: Result<RecordBatch, &'static str>,
+    comment: Option<&'static str>,
+    /// Its rows never come.
+    is_endless: bool,
+}
+
+/// A database in memory; `Err` says why it cannot be reached.
+pub(crate) struct FakeDatabase {
+    name: &'static str,
+    tables: Result<Vec<FakeTable>, &'static str>,
+}
+
+/// Two customers' orders, a table that cannot be read, one that never answers, one with an awkward name.
+pub(crate) fn shop() -> FakeDatabase {
+    let columns: [(&str, ArrayRef); 3] = [
+        ("id", Arc::new(Int64Array::from(vec![1, 2, 3]))),
+        ("customer", Arc::new(StringArray::from(vec![Some("Ann"), Some("Bob"), Some("Ann")]))),
+        ("note", Arc::new(StringArray::from(vec![None, Some("said \"hello\""), Some("plain")]))),
+    ];
+    let orders = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
+    let customers: [(&str, ArrayRef); 1] = [("name", Arc::new(StringArray::from(vec!["Ann", "Bob"])))];
+    let customers = RecordBatch::try_from_iter(customers).unwrap();
+    let table = |name, batch| FakeTable { name, batch, comment: None, is_endless: false };
+    FakeDatabase {
+        name: "shop",
+        tables: Ok(vec![
+            table("broken", Err("line 3 has 4 fields, not 3")),
+            table("customers", Ok(customers.clone())),
+            FakeTable { is_endless: true, ..table("endless", Ok(customers.clone())) },
+            table("odd \"name\", 2024", Ok(customers)),
+            FakeTable { comment: Some("One row an order"), ..table("orders", Ok(orders)) },
+        ]),
+    }
+}
+
+/// A database that cannot be reached.
+pub(crate) fn unreachable() -> FakeDatabase {
+    FakeDatabase { name: "warehouse", tables: Err("the disk is away") }
+}
+
+impl FakeDatabase {
+    fn tables(&self) -> Result<&[FakeTable], Error> {
+        self.tables.as_deref().map_err(|reason| Error::new(ErrorKind::Unavailable, *reason))
+    }
+
+    fn table(&self, name: &str) -> Result<(&FakeTable, &RecordBatch), Error> {
+        let tables = self.tables()?;
+        let table = tables.iter().find(|table| table.name == name).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in database {:?}", self.name))
+                .with_choices(nearest(name, tables.iter().map(|table| table.name)))
+        })?;
+        let batch = table.batch.as_ref().map_err(|reason| Error::new(ErrorKind::Unavailable, *reason))?;
+        Ok((table, batch))
+    }
+}
+
+#[async_trait]
+impl Database for FakeDatabase {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "memory"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::DataFusion
+    }
+
+    async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        let entry = |table: &FakeTable| TableEntry {
+            name: table.name.to_owned(),
+            rows: table.batch.as_ref().ok().map(|batch| batch.num_rows() as u64),
+            comment: table.comment.map(str::to_owned),
+            status: match table.batch {
+                Ok(_) => TableStatus::Readable,
+                Err(reason) => TableStatus::Unreadable(reason.to_owned()),
+            },
+        };
+        Ok(Arc::new(Catalog { tables: self.tables()?.iter().map(entry).collect() }))
+    }
+
+    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
+        let (_, batch) = self.table(table)?;
+        let column = |field: &Arc<arrow::datatypes::Field>| Column {
+            name: field.name().clone(),
+            type_name: field.data_type().to_string().to_uppercase(),
+            nullable: field.is_nullable(),
+            comment: None,
+        };
+        Ok(batch.schema().fields().iter().map(column).collect())
+    }
+
+    async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        let (table, batch) = self.table(statement.tables().first().map_or("", String::as_str))?;
+        Ok(Box::new(FakePlan { batch: batch.clone(), is_endless: table.is_endless }))
+    }
+}
+
+/// All rows of one table, whatever was asked.
+struct FakePlan {
+    batch: RecordBatch,
+    is_endless: bool,
+}
+
+#[async_trait]
+impl Plan for FakePlan {
+    fn schema(&self) -> SchemaRef {
+        self.batch.schema()
+    }
+
+    fn estimated_rows(&self) -> Option<u64> {
+        Some(self.batch.num_rows() as u64)
+    }
+
+    fn estimated_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_blocking(&self) -> bool {
+        false
+    }
+
+    fn explain(&self) -> String {
+        "Scan: memory\n".to_owned()
+    }
+
+    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
+        if !self.is_endless {
+            return Ok(Rows::of_batch(self.batch));
+        }
+        let cancellation = job.cancellation();
+        let batches = futures::stream::once(async move {
+            cancellation.cancelled().await;
+            Err(Error::new(ErrorKind::Cancelled, "the query was cancelled"))
+        });
+        Ok(Rows { schema: self.batch.schema(), batches: batches.boxed() })
+    }
+}
+
+/// A node over `databases`.
+pub(crate) fn node(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Registry> {
+    node_within(databases, Limits::default())
+}
+
+pub(crate) fn node_within(databases: impl IntoIterator<Item = FakeDatabase>, limits: Limits) -> Arc<Registry> {
+    let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
+    let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+    let view = NodeView::new(Databases::new(databases), Executor::new(Events::default()), identity);
+    let registry = Registry::new(snapshot(&view), limits, Events::default());
+    view.attach(&registry);
+    registry
+}
+
+pub(crate) const ORIGIN: Origin = Origin { transport: TransportKind::CommandLine, peer: None };
+
+pub(crate) fn call(target: Target, arguments: Value) -> Call {
+    let mut call = Call::new(target, Principal::owner(), ORIGIN);
+    call.arguments = match arguments {
+        Value::Object(arguments) => arguments,
+        Value::Null => Map::new(),
+        other => panic!("arguments must be an object: {other}"),
+    };
+    call
+}
+
+/// What a call came to: its blocks of text, with the messages' roles where it is a prompt.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) texts: Vec<String>,
+    pub(crate) messages: Vec<(Role, String)>,
+    pub(crate) completion: Option<Completion>,
+}
+
+pub(crate) async fn gather(mut reply: Reply) -> Result<Answer, Error> {
+    let mut answer = Answer::default();
+    let mut is_open = false;
+    while let Some(event) = reply.next().await {
+        match event {
+            ReplyEvent::Chunk(Chunk::Text(text)) => match answer.texts.last_mut().filter(|_| is_open) {
+                Some(open) => open.push_str(&text),
+                None => {
+                    answer.texts.push(text);
+                    is_open = true;
+                }
+            },
+            ReplyEvent::Chunk(Chunk::EndOfText) => is_open = false,
+            ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => {
+                answer.texts.push(text);
+                is_open = false;
+            }
+            ReplyEvent::Chunk(Chunk::Message(role, Content::Text { text, .. })) => {
+                answer.messages.push((role, text));
+            }
+            ReplyEvent::Chunk(Chunk::Completion(completion)) => answer.completion = Some(completion),
+            ReplyEvent::Chunk(_) => {}
+            ReplyEvent::End(Outcome::Done(_)) => return Ok(answer),
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+        }
+    }
+    panic!("the reply had no end")
+}
+
+/// Calls a tool and gives its text, or its error as the caller reads it.
+pub(crate) async fn ask(registry: &Arc<Registry>, tool: &str, arguments: Value) -> String {
+    let reply = registry.call(call(Target::Tool(tool.to_owned()), arguments));
+    match reply {
+        Ok(reply) => match gather(reply).await {
+            Ok(answer) => answer.texts.join("\n"),
+            Err(error) => format!("{}: {error}", error.kind().name()),
+        },
+        Err(error) => format!("{}: {error}", error.kind().name()),
+    }
+}
+
+/// The values that complete `argument` of `reference`.
+pub(crate) async fn complete(
+    registry: &Arc<Registry>,
+    reference: Reference,
+    argument: &str,
+    value: &str,
+    context: &[(&str, &str)],
+) -> Vec<String> {
+    let request = CompletionRequest {
+        reference,
+        argument: argument.to_owned(),
+        value: value.to_owned(),
+        context: context.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    };
+    let reply = registry.call(call(Target::Completion(request), Value::Null)).unwrap();
+    gather(reply).await.unwrap().completion.unwrap().values
+}

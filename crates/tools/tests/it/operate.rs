@@ -1,0 +1,77 @@
+//! `list_jobs`, `cancel_job`, `node_status`, `server_info`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::{ErrorKind, Principal, Registry, Target};
+
+use crate::fake::{ask, call, gather, node, shop, unreachable};
+
+async fn jobs(registry: &Arc<Registry>) -> Vec<Value> {
+    serde_json::from_str(&ask(registry, "list_jobs", json!({})).await).unwrap()
+}
+
+#[tokio::test]
+async fn a_running_job_is_listed_and_can_be_cancelled() {
+    let registry = node([shop()]);
+    let endless = call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}));
+    let reply = registry.call(endless).unwrap();
+    let id = reply.job().id().to_string();
+    let running = tokio::spawn(gather(reply));
+    let job = loop {
+        let job = jobs(&registry).await.into_iter().find(|job| job["id"] == id.as_str()).unwrap();
+        if job["status"] == "running" {
+            break job;
+        }
+    };
+    assert_eq!((&job["kind"], &job["target"], &job["rows"]), (&json!("tool"), &json!("sql"), &json!(0)));
+    let answer = ask(&registry, "cancel_job", json!({"id": id})).await;
+    assert_eq!(answer, format!(r#"[{{"id":"{id}","status":"cancelling"}}]"#));
+    assert_eq!(running.await.unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
+    let answer = ask(&registry, "cancel_job", json!({"id": id})).await;
+    assert_eq!(answer, format!(r#"[{{"id":"{id}","status":"cancelled"}}]"#));
+}
+
+#[tokio::test]
+async fn an_unknown_job_names_those_that_run() {
+    let registry = node([shop()]);
+    insta::assert_snapshot!(ask(&registry, "cancel_job", json!({"id": "17"})).await, @r#"
+    not_found: you have no job "17"
+    None of your jobs is running.
+    "#);
+    let reply = registry.call(call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}))).unwrap();
+    let told = ask(&registry, "cancel_job", json!({"id": "17"})).await;
+    assert!(told.contains(&format!("Valid choices: {}", reply.job().id())), "{told}");
+}
+
+#[tokio::test]
+async fn jobs_of_others_stay_hidden() {
+    let registry = node([shop()]);
+    let mut foreign = call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}));
+    foreign.principal = Principal::anonymous();
+    let reply = registry.call(foreign).unwrap();
+    let id = reply.job().id().to_string();
+    assert!(jobs(&registry).await.is_empty());
+    assert!(ask(&registry, "cancel_job", json!({"id": id})).await.starts_with("not_found"));
+    assert!(!reply.job().is_cancelled());
+}
+
+#[tokio::test]
+async fn the_node_tells_its_state() {
+    let registry = node([shop(), unreachable()]);
+    let rows: Value = serde_json::from_str(&ask(&registry, "node_status", json!({})).await).unwrap();
+    let status = &rows[0];
+    assert_eq!(status["status"], "degraded; list_databases says why");
+    assert_eq!((&status["databases"], &status["databases_reachable"]), (&json!(2), &json!(1)));
+    assert_eq!(status["open_calls"], 1);
+    assert!(status["uptime_seconds"].is_u64());
+    if cfg!(target_os = "linux") {
+        assert!(status["memory_bytes"].as_u64().unwrap() > 100_000, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn the_server_tells_who_it_is_and_its_bounds() {
+    let registry = node([shop()]);
+    insta::assert_snapshot!(ask(&registry, "server_info", json!({})).await, @r#"[{"name":"tidegate","title":"Tidegate","version":"1.2.3","sql":"DataFusion SQL (close to PostgreSQL)","timeout_seconds":60,"inline_rows":null,"inline_bytes":40000}]"#);
+}

@@ -1,0 +1,58 @@
+//! Reading request bodies within their bounds. A refused body is read to its end all the same, so
+//! that its connection lives on.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::Body as _;
+use http_body_util::BodyExt;
+
+/// Of a body that is refused this much more is read and thrown away; beyond it the connection closes.
+const DISCARDED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Why a body was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unread {
+    TooLarge,
+    BrokeOff,
+    TooSlow,
+}
+
+/// The whole body.
+pub(super) async fn read(body: Body, bytes_max: usize, within: Duration) -> Result<Bytes, Unread> {
+    tokio::time::timeout(within, gather(body, bytes_max as u64)).await.unwrap_or(Err(Unread::TooSlow))
+}
+
+/// Throws the body away.
+pub(super) async fn discard(body: Body, within: Duration) {
+    // Whatever comes of it, the answer is a refusal.
+    let _ = tokio::time::timeout(within, gather(body, 0)).await;
+}
+
+async fn gather(mut body: Body, bytes_max: u64) -> Result<Bytes, Unread> {
+    let readable_bytes_max = bytes_max + DISCARDED_BYTES_MAX;
+    if body.size_hint().lower() > readable_bytes_max {
+        return Err(Unread::TooLarge);
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut seen_bytes = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(|_| Unread::BrokeOff)?.into_data() else { continue };
+        seen_bytes += piece.len() as u64;
+        if seen_bytes > readable_bytes_max {
+            return Err(Unread::TooLarge);
+        }
+        if seen_bytes > bytes_max {
+            pieces.clear();
+        } else {
+            pieces.push(piece);
+        }
+    }
+    match pieces.len() {
+        _ if seen_bytes > bytes_max => Err(Unread::TooLarge),
+        // Most bodies come in one piece.
+        1 => Ok(pieces.swap_remove(0)),
+        _ => Ok(pieces.concat().into()),
+    }
+}

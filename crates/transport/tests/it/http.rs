@@ -1,0 +1,152 @@
+//! A client over real sockets, which sees every header and every chunk, and checks every message.
+//!
+//! - `wire`: HTTP/1.1 as bytes, and server-sent events.
+//! - `request`: what clients of each era send; `door`: the same without a socket, for tests in which time stands still.
+//! - `guard`, `bodies`, `mirror`: what is refused before a message counts, and that the connection lives on.
+//! - `status`: which status each answer has.
+//! - `sessions`, `listen`, `resume`: what legacy clients have beside POST.
+//! - `quiet`: streams that say nothing for long are kept open, and their events whole.
+//! - `connections`: how many there are at once.
+//! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
+//! - `figures`: health, readiness, metrics.
+//! - `shutdown`: what runs may end.
+
+mod bodies;
+mod connections;
+mod door;
+mod events;
+mod figures;
+mod guard;
+mod listen;
+mod mirror;
+mod quiet;
+mod request;
+mod resume;
+mod sessions;
+mod shutdown;
+mod status;
+mod streaming;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_core::event::{Events, Subscriber};
+use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::{HttpOptions, RunningServer, serve};
+use tokio_util::sync::CancellationToken;
+
+use self::request::Post;
+use self::wire::{Answer, Connection};
+use crate::host::Host;
+use crate::schema::check_response;
+
+/// A server on a port of its own.
+struct Server {
+    host: Host,
+    address: SocketAddr,
+    running: RunningServer,
+    shutdown: CancellationToken,
+}
+
+impl Server {
+    async fn start() -> Self {
+        Self::with(HttpOptions::default()).await
+    }
+
+    async fn with(options: HttpOptions) -> Self {
+        let metrics = Arc::new(Metrics::new());
+        let host = Host::heard_by(Events::new([metrics.clone() as Arc<dyn Subscriber>]));
+        Self::of(host, metrics, options).await
+    }
+
+    async fn of(host: Host, metrics: Arc<Metrics>, options: HttpOptions) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let shutdown = CancellationToken::new();
+        let running = serve(listener, host.service.clone(), metrics, options, shutdown.clone()).unwrap();
+        Self { address: running.address(), host, running, shutdown }
+    }
+
+    async fn connect(&self) -> Connection {
+        Connection::open(self.address).await
+    }
+
+    /// One request on a connection of its own.
+    async fn ask(&self, post: &Post) -> Answer {
+        self.connect().await.ask(&post.bytes()).await
+    }
+
+    /// Opens a session of `revision`.
+    async fn session(&self, revision: Revision) -> Session {
+        let params = json!({
+            "protocolVersion": revision.name(),
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let answer = self.ask(&Post::message("initialize", params)).await;
+        let message = answer.message();
+        check_response(revision, "initialize", &message);
+        assert_eq!(message["result"]["protocolVersion"], revision.name());
+        let id = answer.header("mcp-session-id").unwrap().to_owned();
+        assert!(id.bytes().all(|byte| byte.is_ascii_graphic()) && id.len() >= 32, "{id}");
+        Session { id, revision }
+    }
+
+    /// How many calls are open.
+    fn open_calls(&self) -> usize {
+        self.host.service.registry().jobs().open_count()
+    }
+
+    /// Waits until `count` calls are open.
+    async fn until_open_calls(&self, count: usize) {
+        until(async || self.open_calls() == count).await;
+    }
+}
+
+/// A legacy session.
+struct Session {
+    id: String,
+    revision: Revision,
+}
+
+impl Session {
+    /// A request of this session.
+    fn post(&self, method: &str, params: Value) -> Post {
+        let post = Post::message(method, params).with("Mcp-Session-Id", &self.id).in_revision(self.revision);
+        // Clients before 2025-06-18 know no such header.
+        if self.revision < Revision::V2025_06_18 {
+            post
+        } else {
+            post.with("MCP-Protocol-Version", self.revision.name())
+        }
+    }
+
+    /// A call of the tool `script` that wants to hear of its progress.
+    fn call(&self, steps: Value) -> Post {
+        let meta = json!({"progressToken": "p"});
+        self.post("tools/call", json!({"name": "script", "arguments": {"steps": steps}, "_meta": meta}))
+    }
+
+    /// GET or DELETE, with more headers.
+    fn head(&self, method: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+        let mut all = vec![("Mcp-Session-Id", self.id.as_str()), ("Accept", "text/event-stream")];
+        all.extend_from_slice(headers);
+        wire::request(method, "/mcp", &all, b"")
+    }
+}
+
+/// Waits until something holds; fails when it does not within a long time.
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it never came to hold");
+}
+
+/// Longer than anything takes; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);

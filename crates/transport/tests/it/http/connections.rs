@@ -1,0 +1,39 @@
+//! Connections: how many there are at once, and that one may wait for its turn.
+
+use serde_json::json;
+use tidegate_transport::http::HttpOptions;
+
+use super::Server;
+use super::request::Post;
+
+#[tokio::test]
+async fn connections_beyond_the_bound_wait_for_their_turn() {
+    let server = Server::with(HttpOptions { connections_max: 2, ..HttpOptions::default() }).await;
+    let list = Post::modern("tools/list", json!({})).bytes();
+    let mut open = [server.connect().await, server.connect().await];
+    for connection in &mut open {
+        assert_eq!(connection.ask(&list).await.told(), "200");
+    }
+    let mut waiting = server.connect().await;
+    waiting.send(&list).await;
+    // Those that are open are served all the while.
+    for connection in &mut open {
+        assert_eq!(connection.ask(&list).await.told(), "200");
+    }
+    drop(open);
+    assert_eq!(waiting.answer().await.told(), "200");
+}
+
+#[tokio::test]
+async fn one_connection_carries_any_number_of_requests() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    let list = Post::modern("tools/list", json!({})).bytes();
+    let both = [list.as_slice(), &Post::script(json!([["flood", 600_000]])).bytes()].concat();
+    for _ in 0..3 {
+        // Two at once: the second waits for the first.
+        connection.send(&both).await;
+        assert!(connection.answer().await.text().contains("\"tools\""));
+        assert!(connection.answer().await.head.is_chunked());
+    }
+}

@@ -1,0 +1,103 @@
+//! `/health`, `/ready` and `/metrics`; and that everything comes back to where it was.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use tidegate_mcp::Revision;
+
+use super::request::Post;
+use super::{Server, until, wire};
+
+impl Server {
+    /// The value of a series as `/metrics` shows it; empty when there is none.
+    pub(super) async fn figure(&self, series: &str) -> String {
+        let text = self.metrics().await;
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.unwrap_or_default().to_owned()
+    }
+
+    async fn metrics(&self) -> String {
+        let answer = self.connect().await.ask(&wire::request("GET", "/metrics", &[], b"")).await;
+        assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+        answer.text().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn the_process_lives_and_takes_calls() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    for (path, text) in [("/health", "ok\n"), ("/ready", "ready\n")] {
+        let answer = connection.ask(&wire::request("GET", path, &[], b"")).await;
+        assert_eq!((answer.head.status, answer.text()), (200, text));
+    }
+}
+
+#[tokio::test]
+async fn the_series_are_these() {
+    let server = Server::start().await;
+    server.session(Revision::V2025_11_25).await;
+    server.ask(&Post::script(json!([["text", "twelve bytes"]]))).await;
+    server.ask(&Post::script(json!([["panic"]]))).await;
+    server.ask(&Post::modern("tools/call", json!({"name": "unknown\"} 1"}))).await;
+    server.ask(&Post::modern("resources/read", json!({"uri": "test://plain"}))).await;
+    server.ask(&Post::raw("{")).await;
+    let text = server.metrics().await;
+    let series: BTreeSet<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty() && !line.contains("_bucket{"))
+        .map(|line| line.rsplit_once(' ').unwrap().0)
+        .collect();
+    insta::assert_snapshot!(series.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    tidegate_bytes_total
+    tidegate_call_seconds_count{kind="resource",name="",outcome="done"}
+    tidegate_call_seconds_count{kind="tool",name="script",outcome="done"}
+    tidegate_call_seconds_count{kind="tool",name="script",outcome="internal"}
+    tidegate_call_seconds_sum{kind="resource",name="",outcome="done"}
+    tidegate_call_seconds_sum{kind="tool",name="script",outcome="done"}
+    tidegate_call_seconds_sum{kind="tool",name="script",outcome="internal"}
+    tidegate_calls_refused_total{kind="tool",outcome="not_found"}
+    tidegate_calls_total{kind="resource",name="",outcome="done"}
+    tidegate_calls_total{kind="tool",name="script",outcome="done"}
+    tidegate_calls_total{kind="tool",name="script",outcome="internal"}
+    tidegate_connections{transport="http"}
+    tidegate_faults_total
+    tidegate_jobs_open
+    tidegate_messages_refused_total{transport="http"}
+    tidegate_registry_version
+    tidegate_rows_total
+    tidegate_sessions
+    tidegate_tasks
+    "#);
+    assert_eq!(server.figure("tidegate_bytes_total").await, "25");
+    assert_eq!(server.figure("tidegate_faults_total").await, "1");
+    assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"http\"}").await, "1");
+}
+
+#[tokio::test]
+async fn everything_comes_back_to_where_it_was() {
+    let server = Server::start().await;
+    for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
+        let session = server.session(revision).await;
+        assert_eq!(server.figure("tidegate_sessions").await, "1");
+        let mut listening = server.connect().await;
+        listening.send(&session.head("GET", &[])).await;
+        listening.head().await;
+        let mut running = server.connect().await;
+        running.send(&session.call(json!([["progress", 1], ["cancelled"]])).bytes()).await;
+        running.head().await;
+        let mut modern = server.connect().await;
+        modern.send(&Post::script_with_progress(json!([["cancelled"]])).bytes()).await;
+        modern.head().await;
+        assert_eq!(server.figure("tidegate_jobs_open").await, "2");
+        assert_eq!(server.figure("tidegate_connections{transport=\"http\"}").await, "4");
+        drop(modern);
+        server.connect().await.ask(&session.head("DELETE", &[])).await;
+        drop((listening, running));
+        for (series, value) in
+            [("tidegate_jobs_open", "0"), ("tidegate_sessions", "0"), ("tidegate_connections{transport=\"http\"}", "1")]
+        {
+            until(async || server.figure(series).await == value).await;
+        }
+    }
+}

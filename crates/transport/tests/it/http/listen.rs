@@ -1,0 +1,85 @@
+//! GET: a legacy client listens for what no request of its asked for.
+
+use serde_json::json;
+use tidegate_core::SnapshotBuilder;
+use tidegate_mcp::Revision;
+
+use super::wire::{Connection, SseEvent};
+use super::{Server, Session};
+use crate::schema::check_notification;
+
+/// A stream that is open: its first comment has come.
+async fn listen(server: &Server, session: &Session, headers: &[(&str, &str)]) -> Connection {
+    let mut connection = server.connect().await;
+    connection.send(&session.head("GET", headers)).await;
+    let head = connection.head().await;
+    assert_eq!(head.status, 200);
+    assert!(head.is_event_stream());
+    assert!(connection.event_or_comment().await.unwrap().is_comment);
+    connection
+}
+
+async fn changes(connection: &mut Connection, session: &Session, count: usize) -> String {
+    let mut told = String::new();
+    for _ in 0..count {
+        let SseEvent { id, data, .. } = connection.event().await.unwrap();
+        let message = serde_json::from_str(&data.unwrap()).unwrap();
+        check_notification(session.revision, &message);
+        told.push_str(&format!("{} {}\n", id.unwrap(), message["method"].as_str().unwrap()));
+    }
+    told
+}
+
+#[tokio::test]
+async fn changed_lists_are_told() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_06_18).await;
+    server.ask(&session.post("resources/subscribe", json!({"uri": "test://plain"}))).await;
+    let mut connection = listen(&server, &session, &[]).await;
+    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    insta::assert_snapshot!(changes(&mut connection, &session, 4).await, @r"
+    0-2 notifications/tools/list_changed
+    0-2 notifications/resources/list_changed
+    0-2 notifications/prompts/list_changed
+    0-2 notifications/resources/updated
+    ");
+    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    assert!(changes(&mut connection, &session, 4).await.starts_with("0-3 "));
+}
+
+#[tokio::test]
+async fn who_comes_back_hears_of_what_was_missed() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let registry = server.host.service.registry();
+    registry.swap(SnapshotBuilder::new().build());
+    let mut missed = listen(&server, &session, &[("Last-Event-ID", "0-1")]).await;
+    assert!(changes(&mut missed, &session, 3).await.starts_with("0-2 notifications/tools/list_changed\n"));
+    // Who has heard it all hears the next change only.
+    let mut current = listen(&server, &session, &[("Last-Event-ID", "0-2")]).await;
+    registry.swap(SnapshotBuilder::new().build());
+    assert!(changes(&mut current, &session, 3).await.starts_with("0-3 "));
+}
+
+#[tokio::test]
+async fn a_new_listener_takes_the_place_of_the_old_one() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_03_26).await;
+    let mut first = listen(&server, &session, &[]).await;
+    let mut second = listen(&server, &session, &[]).await;
+    assert_eq!(first.event().await, None);
+    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    assert_eq!(changes(&mut second, &session, 3).await.lines().count(), 3);
+}
+
+#[tokio::test]
+async fn a_listener_ends_with_its_session() {
+    let server = Server::start().await;
+    let (session, other) = (server.session(Revision::V2025_11_25).await, server.session(Revision::V2025_11_25).await);
+    let mut connection = listen(&server, &session, &[]).await;
+    let mut others = listen(&server, &other, &[]).await;
+    server.connect().await.ask(&session.head("DELETE", &[])).await;
+    assert_eq!(connection.event().await, None);
+    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    assert_eq!(changes(&mut others, &other, 3).await.lines().count(), 3);
+}

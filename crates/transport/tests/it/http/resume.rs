@@ -1,0 +1,216 @@
+//! A legacy event stream that broke off goes on where it was.
+
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+
+use super::request::Post;
+use super::wire::{Connection, SseEvent};
+use super::{Server, Session, until};
+use crate::host::FLOOD_CHUNK;
+use crate::schema::{check_notification, check_response};
+
+/// A call on a connection of its own; its stream is open.
+async fn begin(server: &Server, post: &Post) -> Connection {
+    let mut connection = server.connect().await;
+    connection.send(&post.bytes()).await;
+    let head = connection.head().await;
+    assert_eq!(head.status, 200);
+    assert!(head.is_event_stream());
+    connection
+}
+
+async fn resume(server: &Server, session: &Session, last: &str) -> Connection {
+    let mut connection = server.connect().await;
+    connection.send(&session.head("GET", &[("Last-Event-ID", last)])).await;
+    assert!(connection.head().await.is_event_stream());
+    connection
+}
+
+/// One line for each event: its id and what it says.
+fn told(revision: Revision, events: &[SseEvent]) -> String {
+    let line = |event: &SseEvent| {
+        let id = event.id.as_deref().unwrap_or("none");
+        let data = event.data.as_deref().unwrap_or_default();
+        if data.is_empty() {
+            return format!("{id} (retry {})", event.retry.as_deref().unwrap_or("none"));
+        }
+        let message = event.message();
+        match message.get("method") {
+            Some(_) => {
+                check_notification(revision, &message);
+                format!("{id} progress {}", message["params"]["progress"])
+            }
+            None => {
+                check_response(revision, "tools/call", &message);
+                format!("{id} {}", message["result"]["content"][0]["text"])
+            }
+        }
+    };
+    events.iter().map(|event| line(event) + "\n").collect()
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_an_id_to_come_back_to_from_2025_11_25_on() {
+    let server = Server::start().await;
+    let steps = json!([["progress", 1], ["progress", 2], ["text", "done"]]);
+    for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
+        let session = server.session(revision).await;
+        let events = begin(&server, &session.call(steps.clone())).await.events().await;
+        if revision == Revision::V2025_11_25 {
+            insta::assert_snapshot!(told(revision, &events), @r#"
+            1-0 (retry 1000)
+            1-1 progress 1.0
+            1-2 progress 2.0
+            1-3 "done"
+            "#);
+        } else {
+            insta::allow_duplicates! {
+                insta::assert_snapshot!(told(revision, &events), @r#"
+                1-1 progress 1.0
+                1-2 progress 2.0
+                1-3 "done"
+                "#);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_nothing_and_finds_the_rest_later() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let steps = json!([["progress", 1], ["wait"], ["progress", 2], ["text", "done"]]);
+    let mut connection = begin(&server, &session.call(steps)).await;
+    assert_eq!(connection.event().await.unwrap().id.as_deref(), Some("1-0"));
+    assert_eq!(connection.event().await.unwrap().id.as_deref(), Some("1-1"));
+    drop(connection);
+    // While it is away, and while it listens again.
+    let mut waiting = resume(&server, &session, "1-1").await;
+    assert_eq!(server.open_calls(), 1);
+    server.host.gate.cancel();
+    let events = waiting.events().await;
+    insta::assert_snapshot!(told(session.revision, &events), @r#"
+    1-2 progress 2.0
+    1-3 "done"
+    "#);
+    server.until_open_calls(0).await;
+    let all = ["1-1 progress 1.0\n", "1-2 progress 2.0\n", "1-3 \"done\"\n"];
+    for (last, heard) in [("1-0", 0), ("1-1", 1), ("1-2", 2), ("1-3", 3)] {
+        let again = resume(&server, &session, last).await.events().await;
+        assert_eq!(told(session.revision, &again), all[heard..].concat(), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn streams_of_one_session_do_not_mix() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_06_18).await;
+    let mut streams = Vec::new();
+    for number in 0..5 {
+        let steps = json!([["wait"], ["progress", number], ["text", format!("answer {number}")]]);
+        // Ids are the client's own; a session has each but once.
+        streams.push(begin(&server, &session.call(steps).of_id(number)).await);
+    }
+    server.until_open_calls(5).await;
+    server.host.gate.cancel();
+    for (number, stream) in streams.iter_mut().enumerate() {
+        let events = stream.events().await;
+        let expected = format!("{0}-1 progress {number}.0\n{0}-2 \"answer {number}\"\n", number + 1);
+        assert_eq!(told(session.revision, &events), expected);
+    }
+    let again = resume(&server, &session, "3-1").await.events().await;
+    assert_eq!(told(session.revision, &again), "3-2 \"answer 2\"\n");
+}
+
+#[tokio::test]
+async fn an_event_that_is_not_kept_is_refused() {
+    let server = Server::start().await;
+    let (session, other) = (server.session(Revision::V2025_11_25).await, server.session(Revision::V2025_11_25).await);
+    begin(&server, &session.call(json!([["text", "done"]]))).await.events().await;
+    for last in ["9-1", "x", "1", "1-", "-1", "1-x", ""] {
+        let answer = server.connect().await.ask(&session.head("GET", &[("Last-Event-ID", last)])).await;
+        let expected = format!("400 -32600 the event {last:?} is no longer kept; send the request again");
+        assert_eq!(answer.told(), expected);
+    }
+    let answer = server.connect().await.ask(&other.head("GET", &[("Last-Event-ID", "1-0")])).await;
+    assert_eq!(answer.head.status, 400, "streams belong to their session");
+}
+
+#[tokio::test]
+async fn an_answer_too_large_to_be_kept_is_lost_and_says_so() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let steps = json!([["progress", 1], ["wait"], ["flood", 8_000_000], ["text", "end"]]);
+    let mut connection = begin(&server, &session.call(steps)).await;
+    connection.event().await.unwrap();
+    connection.event().await.unwrap();
+    drop(connection);
+    // The server notices the hang-up when the connection is closed; then nobody reads.
+    until(async || server.figure("tidegate_connections{transport=\"http\"}").await == "1").await;
+    server.host.gate.cancel();
+    server.until_open_calls(0).await;
+    for last in ["1-0", "1-1", "1-2"] {
+        let get = session.head("GET", &[("Last-Event-ID", last)]);
+        until(async || server.connect().await.ask(&get).await.head.status == 400).await;
+    }
+}
+
+#[tokio::test]
+async fn a_large_answer_that_is_read_is_not_lost() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let steps = json!([["progress", 1], ["flood", 64 * FLOOD_CHUNK.len()]]);
+    let events = begin(&server, &session.call(steps)).await.events().await;
+    let answer: Value = events.last().unwrap().message();
+    assert!(answer["result"]["content"][0]["text"] == FLOOD_CHUNK.repeat(64), "the answer is not intact");
+    // What was delivered longest ago is forgotten: the id of the event before it is gone.
+    let get = session.head("GET", &[("Last-Event-ID", "1-1")]);
+    assert_eq!(server.connect().await.ask(&get).await.head.status, 400);
+}
+
+#[tokio::test]
+async fn a_second_reader_takes_over_from_the_first() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let mut first = begin(&server, &session.call(json!([["progress", 1], ["wait"], ["text", "done"]]))).await;
+    first.event().await.unwrap();
+    first.event().await.unwrap();
+    let mut second = resume(&server, &session, "1-1").await;
+    assert_eq!(first.event().await, None);
+    server.host.gate.cancel();
+    assert_eq!(told(session.revision, &second.events().await), "1-2 \"done\"\n");
+}
+
+#[tokio::test]
+async fn only_so_many_streams_of_a_session_are_open_at_once() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let call = |number: usize| session.call(json!([["wait"]])).of_id(number);
+    let mut streams = Vec::new();
+    for number in 0..16 {
+        streams.push(begin(&server, &call(number)).await);
+    }
+    let refused = server.ask(&call(16)).await;
+    assert_eq!(refused.told(), "429 -32603 too many event streams of this session are open");
+    assert_eq!(refused.message()["id"], 16);
+    server.host.gate.cancel();
+    for stream in &mut streams {
+        stream.events().await;
+    }
+    begin(&server, &call(17)).await.events().await;
+    // The oldest stream that had ended made room.
+    let get = session.head("GET", &[("Last-Event-ID", "1-0")]);
+    assert_eq!(server.connect().await.ask(&get).await.head.status, 400);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_its_stream_without_an_answer() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_06_18).await;
+    let mut silent = begin(&server, &session.call(json!([["progress", 1], ["cancelled"]]))).await;
+    silent.event().await.unwrap();
+    let cancelled = Post::notification("notifications/cancelled", json!({"requestId": 1}));
+    assert_eq!(server.ask(&cancelled.with("Mcp-Session-Id", &session.id)).await.head.status, 202);
+    assert_eq!(silent.event().await, None);
+    server.until_open_calls(0).await;
+}

@@ -1,0 +1,161 @@
+//! Legacy sessions: minted at `initialize`, named by a header, ended by DELETE or by idleness.
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::json;
+use tidegate_mcp::Revision;
+use tidegate_transport::http::HttpOptions;
+
+use super::door::Door;
+use super::request::Post;
+use super::{Server, Session, wire};
+
+#[tokio::test]
+async fn a_session_is_opened_used_and_ended() {
+    let server = Server::start().await;
+    for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
+        let session = server.session(revision).await;
+        let list = session.post("tools/list", json!({}));
+        assert_eq!(server.ask(&list).await.told(), "200");
+        let mut connection = server.connect().await;
+        assert_eq!(connection.ask(&session.head("DELETE", &[])).await.head.status, 204);
+        let ended = "404 -32600 the session does not exist or has ended; begin again with initialize";
+        assert_eq!(server.ask(&list).await.told(), ended);
+        assert_eq!(connection.ask(&session.head("DELETE", &[])).await.told(), ended);
+        assert_eq!(connection.ask(&session.head("GET", &[])).await.told(), ended);
+    }
+}
+
+#[tokio::test]
+async fn sessions_do_not_share_their_state() {
+    let server = Server::start().await;
+    let (old, new) = (server.session(Revision::V2024_11_05).await, server.session(Revision::V2025_11_25).await);
+    assert_ne!(old.id, new.id);
+    let has_titles =
+        async |session: &Session| server.ask(&session.post("tools/list", json!({}))).await.text().contains("\"title\"");
+    assert!(!has_titles(&old).await);
+    assert!(has_titles(&new).await);
+}
+
+#[tokio::test]
+async fn a_request_without_its_session_is_refused() {
+    let server = Server::start().await;
+    let mut table = String::new();
+    for (what, request) in [
+        ("POST without", Post::message("tools/list", json!({})).bytes()),
+        ("POST unknown", Post::message("tools/list", json!({})).with("Mcp-Session-Id", "0123").bytes()),
+        ("POST beyond ASCII", Post::message("tools/list", json!({})).with("Mcp-Session-Id", "ä").bytes()),
+        ("GET without", wire::request("GET", "/mcp", &[("Accept", "text/event-stream")], b"")),
+        ("GET unknown", wire::request("GET", "/mcp", &[("Accept", "*/*"), ("Mcp-Session-Id", "x")], b"")),
+        ("DELETE without", wire::request("DELETE", "/mcp", &[], b"")),
+        ("DELETE unknown", wire::request("DELETE", "/mcp", &[("Mcp-Session-Id", "x")], b"")),
+        ("POST of an unknown version", {
+            Post::message("tools/list", json!({})).with("MCP-Protocol-Version", "1999-01-01").bytes()
+        }),
+    ] {
+        table.push_str(&format!("{what:28}{}\n", server.connect().await.ask(&request).await.told()));
+    }
+    insta::assert_snapshot!(table, @r"
+    POST without                400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
+    POST unknown                404 -32600 the session does not exist or has ended; begin again with initialize
+    POST beyond ASCII           400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
+    GET without                 400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
+    GET unknown                 404 -32600 the session does not exist or has ended; begin again with initialize
+    DELETE without              400 -32600 the header Mcp-Session-Id is missing: a client of 2025-11-25 or older begins with initialize; one of 2026-07-28 says its version in params._meta
+    DELETE unknown              404 -32600 the session does not exist or has ended; begin again with initialize
+    POST of an unknown version  400 -32022 Unsupported protocol version
+    ");
+}
+
+#[tokio::test]
+async fn a_modern_request_needs_no_session_and_ignores_one() {
+    let server = Server::start().await;
+    let post = Post::modern("tools/list", json!({}));
+    assert_eq!(server.ask(&post.clone().with("Mcp-Session-Id", "none")).await.told(), "200");
+    assert!(server.ask(&post).await.header("mcp-session-id").is_none());
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_opens_no_session() {
+    let server = Server::start().await;
+    let answer = server.ask(&Post::message("initialize", json!({}))).await;
+    assert!(answer.told().starts_with("200 -32602 the params of initialize are wrong"), "{}", answer.told());
+    assert!(answer.header("mcp-session-id").is_none());
+}
+
+#[tokio::test]
+async fn a_handshake_may_carry_headers_of_its_revision() {
+    let server = Server::start().await;
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+    let post =
+        Post::message("initialize", params).with("MCP-Protocol-Version", "2025-11-25").with("Mcp-Method", "initialize");
+    assert!(server.ask(&post).await.header("mcp-session-id").is_some());
+}
+
+#[tokio::test]
+async fn there_are_no_more_sessions_than_the_bound() {
+    let server = Server::with(HttpOptions { sessions_max: 2, ..HttpOptions::default() }).await;
+    let first = server.session(Revision::V2025_11_25).await;
+    server.session(Revision::V2025_11_25).await;
+    let third = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
+    assert_eq!(server.ask(&third).await.told(), "503 -32603 too many sessions are open; try again later");
+    server.connect().await.ask(&first.head("DELETE", &[])).await;
+    server.session(Revision::V2025_11_25).await;
+}
+
+#[tokio::test]
+async fn ending_a_session_ends_what_it_has_running() {
+    let server = Server::start().await;
+    let session = server.session(Revision::V2025_11_25).await;
+    let mut whole = server.connect().await;
+    let params = json!({"name": "script", "arguments": {"steps": [["cancelled"]]}});
+    whole.send(&session.post("tools/call", params).bytes()).await;
+    server.until_open_calls(1).await;
+    server.connect().await.ask(&session.head("DELETE", &[])).await;
+    assert_eq!(whole.answer().await.head.status, 202, "a cancelled request is not answered");
+    server.until_open_calls(0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_ends() {
+    let door = Door::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
+    let (used, idle) = (door.session().await, door.session().await);
+    let ping = async |session: &Session| door.ask(&session.post("ping", json!({}))).await.status();
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        assert_eq!(ping(&used).await, 200);
+    }
+    // Idle ones are looked for when a new one opens, and by the server now and then.
+    door.session().await;
+    assert_eq!(ping(&used).await, 200);
+    assert_eq!(ping(&idle).await, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_waits_for_an_answer_is_not_idle() {
+    let door = Door::new(HttpOptions { session_idle_max: Duration::from_secs(10), ..HttpOptions::default() });
+    let session = door.session().await;
+    let response = door.ask(&session.call(json!([["progress", 1], ["wait"]]))).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    door.session().await;
+    assert_eq!(door.ask(&session.post("ping", json!({})).of_id(2)).await.status(), 200);
+    drop(response);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_listens_is_not_idle() {
+    let door = Door::new(HttpOptions { session_idle_max: Duration::from_secs(60), ..HttpOptions::default() });
+    let session = door.session().await;
+    let mut stream = door.listen(&session).await.into_body().into_data_stream();
+    let mut comments = 0;
+    let listening = async {
+        while stream.next().await.is_some() {
+            comments += 1;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(600), listening).await.unwrap_err();
+    assert!(comments > 30, "{comments}");
+    door.session().await;
+    assert_eq!(door.ask(&session.post("ping", json!({}))).await.status(), 200);
+}

@@ -1,0 +1,241 @@
+//! HTTP/1.1 as bytes, and server-sent events.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+
+/// A connection that lives as long as both sides want.
+pub(super) struct Connection {
+    stream: BufReader<TcpStream>,
+    /// What was read of an event stream and is no whole event yet.
+    unread: Vec<u8>,
+}
+
+/// A response without its body.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: u16,
+    headers: Vec<(String, String)>,
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+}
+
+/// One server-sent event, or a comment.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct SseEvent {
+    pub(super) id: Option<String>,
+    pub(super) retry: Option<String>,
+    pub(super) data: Option<String>,
+    pub(super) is_comment: bool,
+}
+
+/// A request as bytes.
+pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
+    let has = |name: &str| headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+    if !has("host") {
+        bytes.extend_from_slice(b"Host: 127.0.0.1\r\n");
+    }
+    if !has("content-length") && !has("transfer-encoding") && !body.is_empty() {
+        bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+    }
+    for (name, value) in headers {
+        bytes.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+impl Connection {
+    pub(super) async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream: BufReader::new(stream), unread: Vec::new() }
+    }
+
+    pub(super) async fn send(&mut self, bytes: &[u8]) {
+        timeout(PATIENCE, self.stream.write_all(bytes)).await.unwrap().unwrap();
+    }
+
+    /// Sends a request and reads the whole response.
+    pub(super) async fn ask(&mut self, request: &[u8]) -> Answer {
+        self.send(request).await;
+        self.answer().await
+    }
+
+    /// The whole next response.
+    pub(super) async fn answer(&mut self) -> Answer {
+        let head = self.head().await;
+        let mut body = Vec::new();
+        match head.header("content-length") {
+            Some(length) => {
+                body.resize(length.parse().unwrap(), 0);
+                timeout(PATIENCE, self.stream.read_exact(&mut body)).await.unwrap().unwrap();
+            }
+            None if head.is_chunked() => {
+                while let Some(chunk) = self.chunk().await {
+                    body.extend_from_slice(&chunk);
+                }
+            }
+            None => assert!([202, 204].contains(&head.status), "a response without an end: {head:?}"),
+        }
+        Answer { head, body }
+    }
+
+    /// The head of the next response; what follows is read by `chunk` or `event`.
+    pub(super) async fn head(&mut self) -> Head {
+        let status = self.line().await;
+        let status = status.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("no response: {status:?}"));
+        let status = status[..3].parse().unwrap();
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().await;
+            let Some((name, value)) = line.split_once(':') else { return Head { status, headers } };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    /// The next chunk of a chunked body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Option<Vec<u8>> {
+        let size = self.line().await;
+        let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no chunk: {size:?}"));
+        let mut chunk = vec![0; size + 2];
+        timeout(PATIENCE, self.stream.read_exact(&mut chunk)).await.unwrap().unwrap();
+        assert_eq!(chunk.split_off(size), b"\r\n");
+        (size > 0).then_some(chunk)
+    }
+
+    /// The next event of an event stream that is no comment; `None` at its end.
+    pub(super) async fn event(&mut self) -> Option<SseEvent> {
+        loop {
+            let event = self.event_or_comment().await?;
+            if !event.is_comment {
+                return Some(event);
+            }
+        }
+    }
+
+    pub(super) async fn event_or_comment(&mut self) -> Option<SseEvent> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = self.unread[searched..].windows(2).position(|pair| pair == b"\n\n") {
+                let text: Vec<u8> = self.unread.drain(..searched + end + 2).collect();
+                return Some(SseEvent::parse(std::str::from_utf8(&text).unwrap()));
+            }
+            searched = self.unread.len().saturating_sub(1);
+            match self.chunk().await {
+                Some(chunk) => self.unread.extend_from_slice(&chunk),
+                None => {
+                    assert!(self.unread.is_empty(), "an event without an end: {:?}", self.unread);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Every event until the end of the stream.
+    pub(super) async fn events(&mut self) -> Vec<SseEvent> {
+        let mut events = Vec::new();
+        while let Some(event) = self.event().await {
+            events.push(event);
+        }
+        events
+    }
+
+    /// Whether the server closes its side before it says anything more.
+    pub(super) async fn is_closed(&mut self) -> bool {
+        let next = timeout(PATIENCE, self.stream.fill_buf()).await.unwrap();
+        next.map_or(true, <[u8]>::is_empty)
+    }
+
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        timeout(PATIENCE, self.stream.read_line(&mut line)).await.unwrap().unwrap();
+        line.trim_end_matches("\r\n").to_owned()
+    }
+}
+
+impl Head {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn is_chunked(&self) -> bool {
+        self.header("transfer-encoding") == Some("chunked")
+    }
+
+    pub(super) fn is_event_stream(&self) -> bool {
+        let is = self.header("content-type") == Some("text/event-stream");
+        if is {
+            assert_eq!(self.header("x-accel-buffering"), Some("no"));
+            assert_eq!(self.header("cache-control"), Some("no-cache"));
+        }
+        is
+    }
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.head.header(name)
+    }
+
+    /// The body as text.
+    pub(super) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// The one JSON message of the body.
+    pub(super) fn message(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.text());
+        assert!(!self.text().contains('\n'));
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// `status code message`, or the status alone when there is no error.
+    pub(super) fn told(&self) -> String {
+        let status = self.head.status;
+        if self.body.is_empty() || self.header("content-type") != Some("application/json") {
+            return status.to_string();
+        }
+        let message = self.message();
+        match message.get("error") {
+            Some(error) => format!("{status} {} {}", error["code"], error["message"].as_str().unwrap()),
+            None => status.to_string(),
+        }
+    }
+}
+
+impl SseEvent {
+    fn parse(text: &str) -> Self {
+        let mut event = Self::default();
+        for line in text.lines() {
+            match line.split_once(':') {
+                Some(("", _)) => event.is_comment = true,
+                Some(("id", id)) => event.id = Some(id.trim_start().to_owned()),
+                Some(("retry", retry)) => event.retry = Some(retry.trim_start().to_owned()),
+                Some(("data", data)) => {
+                    assert!(event.data.is_none(), "two lines of data: {text}");
+                    event.data = Some(data.strip_prefix(' ').unwrap_or(data).to_owned());
+                }
+                _ => assert!(line.is_empty(), "what is this: {line:?}"),
+            }
+        }
+        event
+    }
+
+    /// The message that it carries.
+    pub(super) fn message(&self) -> Value {
+        serde_json::from_str(self.data.as_deref().unwrap()).unwrap()
+    }
+}

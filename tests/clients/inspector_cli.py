@@ -1,0 +1,93 @@
+"""The inspector's command line against the real binary, over both transports and in both eras: one process a question.
+
+Runs under `with_server.py`; TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES say where Node.js and the packages are.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from questions import QUESTIONS, compare
+from report import Report
+
+TEE = Path(__file__).parent.parent / "wire" / "stdio_tee.py"
+INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+ERAS = ("legacy", "modern")
+# Each question is a process of a second or so: these show every kind of answer once.
+ASKED = (
+    "databases are listed",
+    "query filters, groups and orders",
+    "sql binds parameters",
+    "format markdown",
+    "an answer over its budget ends with a line that says so",
+    "an unknown table gets the nearest name",
+)
+WAIT_SECONDS_MAX = 60
+
+
+def target(transport: str) -> list[str]:
+    environment = os.environ
+    if transport == "http":
+        return ["--server-url", environment["TIDEGATE_URL"], "--transport", "http"]
+    command = [sys.executable, str(TEE), environment["TIDEGATE_RECORDINGS"], environment["TIDEGATE_BINARY"]]
+    return [*command, "stdio", environment["TIDEGATE_SHOP"], environment["TIDEGATE_LARGE"]]
+
+
+class Inspector:
+    def __init__(self, transport: str, era: str, home: str):
+        self._target = target(transport)
+        self._era = era
+        # The inspector keeps a catalog of servers in the home folder; the tests' own one leaves the user's alone.
+        self._environment = {**os.environ, "HOME": home}
+
+    def ask(self, method: str, *arguments: str) -> dict[str, Any]:
+        packages = Path(os.environ["TIDEGATE_NODE_PACKAGES"])
+        command = [os.environ["TIDEGATE_NODE"], str(packages / INSPECTOR), "--cli", *self._target]
+        command += ["--protocol-era", self._era, "--format", "json", "--quiet", "--method", method, *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX, env=self._environment
+        )
+        assert done.stdout.strip(), f"exit code {done.returncode}: {done.stderr[-1500:]}"
+        # A tool's own error makes the exit code, too, differ from 0, so the answer alone is looked at.
+        answer = json.loads(done.stdout)
+        return answer.get("result", answer)
+
+
+def check_lists(inspector: Inspector, report: Report) -> None:
+    with report.check("tools/list"):
+        names = {tool["name"] for tool in inspector.ask("tools/list")["tools"]}
+        assert {question["tool"] for question in QUESTIONS} <= names, names
+    with report.check("resources/list and resources/read"):
+        resources = inspector.ask("resources/list")["resources"]
+        uri = next(resource["uri"] for resource in resources if "orders" in resource["uri"])
+        assert inspector.ask("resources/read", "--uri", uri)["contents"]
+    with report.check("resources/templates/list"):
+        templates = inspector.ask("resources/templates/list")["resourceTemplates"]
+        assert any("{table}" in template["uriTemplate"] for template in templates), templates
+
+
+def main() -> int:
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="tidegate-inspector-") as home:
+        for transport in ("stdio", "http"):
+            for era in ERAS:
+                report.subject = f"inspector {transport} {era}"
+                inspector = Inspector(transport, era, home)
+                check_lists(inspector, report)
+                for question in QUESTIONS:
+                    if question["name"] not in ASKED:
+                        continue
+                    with report.check(question["name"]):
+                        arguments = ("--tool-name", question["tool"], "--tool-args-json", json.dumps(question["arguments"]))
+                        result = inspector.ask("tools/call", *arguments)
+                        texts = [block["text"] for block in result["content"] if block["type"] == "text"]
+                        compare(question, texts, result.get("isError", False))
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
