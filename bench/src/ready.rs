@@ -10,7 +10,8 @@ use tidegate_core::{Error, Job, Principal};
 use tidegate_query::{Catalog, Column, Database, Plan, Rows, SqlDialect, Statement, TableEntry, TableStatus};
 
 /// The columns of the table, with their SQL types.
-pub const COLUMNS: [(&str, &str); 4] = [("id", "BIGINT"), ("value", "DOUBLE"), ("label", "VARCHAR"), ("seen_at", "TIMESTAMP")];
+pub const COLUMNS: [(&str, &str); 4] =
+    [("id", "BIGINT"), ("value", "DOUBLE"), ("label", "VARCHAR"), ("seen_at", "TIMESTAMP")];
 
 /// The table's schema.
 pub fn schema() -> SchemaRef {
@@ -61,8 +62,7 @@ impl Database for Ready {
     }
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        let table =
-            TableEntry { name: "rows".to_owned(), rows: None, comment: None, status: TableStatus::Readable };
+        let table = TableEntry { name: "rows".to_owned(), rows: None, comment: None, status: TableStatus::Readable };
         Ok(Arc::new(Catalog { tables: vec![table] }))
     }
 

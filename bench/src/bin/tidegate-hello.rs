@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tidegate_core::event::{Events, Log, Subscriber};
 use tidegate_core::{Content, Error, ErrorKind, Limits, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
 use tidegate_mcp::{About, Service};
-use tidegate_transport::http::{HttpOptions, serve};
 use tidegate_transport::Metrics;
+use tidegate_transport::http::{HttpOptions, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 

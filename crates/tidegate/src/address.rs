@@ -16,7 +16,9 @@ pub(crate) async fn listen(address: &str) -> Result<TcpListener, Failure> {
     if addresses.is_empty() || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback()) {
         return Err(Failure::Usage(refusal(address)));
     }
-    let listener = TcpListener::bind(&addresses[..]).await.with_context(|| format!("cannot listen on {address}"))?;
+    let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
+        format!("cannot listen on {address}; --listen takes another address, and with port 0 any free one")
+    })?;
     Ok(listener)
 }
 

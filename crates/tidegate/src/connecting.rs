@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 
 use crate::commands::serve::Help;
-use crate::source::Source;
+use crate::source::{Source, sources_or_here};
 
 /// Questions for the demo, one for each kind of join.
 const DEMO_QUESTIONS: [&str; 3] = [
@@ -34,10 +34,8 @@ pub(crate) fn announce(address: SocketAddr, help: Help) {
 
 /// Says to somebody who started `tidegate stdio` by hand that a client is meant to do that.
 pub(crate) fn announce_stdio(sources: &[Source]) {
-    let here = [Source::current_folder()];
-    let sources = if sources.is_empty() { &here[..] } else { sources };
     let mut arguments = vec!["stdio".to_owned()];
-    arguments.extend(sources.iter().map(Source::absolute_argument));
+    arguments.extend(sources_or_here(sources).iter().map(Source::absolute_argument));
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
     let text =

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::failure::Failure;
+
 /// How long running calls may take to end after the first signal.
 pub(crate) const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -27,18 +29,17 @@ impl Shutdown {
             tracing::info!(within_s = DRAIN_WITHIN.as_secs(), "shutting down; a second signal ends at once");
             told.graceful.cancel();
             signals.next().await;
-            tracing::warn!("ended at once");
             told.at_once.cancel();
         });
         Ok(shutdown)
     }
 
     /// Runs `work` to its end, or until the second signal.
-    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             biased;
-            () = self.at_once.cancelled() => None,
-            result = work => Some(result),
+            () = self.at_once.cancelled() => Err(anyhow::anyhow!("ended at once by a second signal").into()),
+            result = work => Ok(result),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use tidegate::Node;
+use tidegate_core::Limits;
 use tidegate_engines::{Engine, FileDatabase};
-use tidegate_query::Database;
 
 use crate::failure::Failure;
 
@@ -37,11 +38,6 @@ impl Source {
         Self { name: Some(name.to_owned()), path: path.to_owned() }
     }
 
-    /// What is opened when nothing is named.
-    pub(crate) fn current_folder() -> Self {
-        Self { name: None, path: PathBuf::from(".") }
-    }
-
     /// The argument that means the same wherever the command is started.
     pub(crate) fn absolute_argument(&self) -> String {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
@@ -61,17 +57,21 @@ impl Source {
     }
 }
 
-/// Opens `sources`; without any, the current folder.
-pub(crate) fn open(sources: &[Source], engine: &Engine) -> Result<Vec<Arc<dyn Database>>, Failure> {
-    let here = [Source::current_folder()];
-    let sources = if sources.is_empty() { &here[..] } else { sources };
-    let mut databases: Vec<Arc<dyn Database>> = Vec::with_capacity(sources.len());
-    for (name, path) in by_name(sources)? {
+/// A node over `sources`; without any, over the current folder.
+pub(crate) fn node(sources: &[Source], limits: Limits, engine: &Engine) -> Result<Node, Failure> {
+    let mut node = Node::builder().limits(limits);
+    for (name, path) in by_name(sources_or_here(sources))? {
         let database = FileDatabase::open(name, vec![path], engine);
         let database = database.map_err(|error| Failure::Usage(format!("cannot open {error}")))?;
-        databases.push(Arc::new(database));
+        node = node.database(Arc::new(database));
     }
-    Ok(databases)
+    Ok(node.build())
+}
+
+/// `sources`, or the current folder when nothing is named.
+pub(crate) fn sources_or_here(sources: &[Source]) -> &[Source] {
+    static HERE: LazyLock<[Source; 1]> = LazyLock::new(|| [Source { name: None, path: PathBuf::from(".") }]);
+    if sources.is_empty() { &*HERE } else { sources }
 }
 
 fn by_name(sources: &[Source]) -> Result<BTreeMap<String, PathBuf>, Failure> {

@@ -11,6 +11,8 @@
 //! - `memory`: bounds of memory and disk.
 //! - `sql`: SQL behaviour, replayed from `tests/slt/*.slt`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
 mod broken;
 mod changes;
 mod errors;

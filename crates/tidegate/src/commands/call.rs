@@ -57,9 +57,8 @@ impl Asker {
     pub(super) async fn open(sources: &[Source], options: &Options) -> Result<Self, Failure> {
         let shutdown = Shutdown::on_signals()?;
         let engine = Engine::start(options.engine())?;
-        let databases = source::open(sources, &engine)?;
-        let node = databases.into_iter().fold(Node::builder(), |node, database| node.database(database));
-        Ok(Self { node: node.limits(options.limits_for_command_line()).build(), engine, shutdown })
+        let node = source::node(sources, options.limits_for_command_line(), &engine)?;
+        Ok(Self { node, engine, shutdown })
     }
 
     /// The arguments with their values as JSON where they parse as it. Where the tool wants text
@@ -84,6 +83,6 @@ impl Asker {
         let reply = self.node.registry().call(call)?;
         let printed = self.shutdown.guard(output::print(reply)).await;
         self.engine.shutdown(DRAIN_WITHIN).await;
-        printed.unwrap_or(Ok(()))
+        printed?
     }
 }

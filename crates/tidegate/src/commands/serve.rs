@@ -3,9 +3,8 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
-use tidegate::Node;
-use tidegate::transport::http::{self, HttpOptions};
 use tidegate_engines::Engine;
+use tidegate_transport::http::{self, HttpOptions};
 
 use crate::address::listen;
 use crate::connecting;
@@ -85,14 +84,12 @@ pub(crate) async fn serve(
     let shutdown = Shutdown::on_signals()?;
     let listener = listen(&http.listen).await?;
     let engine = Engine::start(options.engine())?;
-    let databases = source::open(sources, &engine)?;
-    let node = databases.into_iter().fold(Node::builder(), |node, database| node.database(database));
-    let node = node.limits(options.limits_for_clients()).build();
+    let node = source::node(sources, options.limits_for_clients(), &engine)?;
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
     let server = http::serve(listener, service, metrics, http.options(), shutdown.graceful.clone())
         .map_err(anyhow::Error::from)?;
     connecting::announce(server.address(), help);
-    shutdown.guard(server.ended()).await;
+    let ended = shutdown.guard(server.ended()).await;
     engine.shutdown(DRAIN_WITHIN).await;
-    Ok(())
+    ended
 }

@@ -4,9 +4,8 @@ use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidegate::Node;
-use tidegate::transport::stdio::{self, StdioOptions};
 use tidegate_engines::Engine;
+use tidegate_transport::stdio::{self, StdioOptions};
 
 use crate::connecting;
 use crate::failure::Failure;
@@ -26,9 +25,7 @@ impl Stdio {
     pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
         let shutdown = Shutdown::on_signals()?;
         let engine = Engine::start(options.engine())?;
-        let databases = source::open(&self.paths, &engine)?;
-        let node = databases.into_iter().fold(Node::builder(), |node, database| node.database(database));
-        let node = node.limits(options.limits_for_clients()).build();
+        let node = source::node(&self.paths, options.limits_for_clients(), &engine)?;
         if std::io::stdin().is_terminal() {
             connecting::announce_stdio(&self.paths);
         }
@@ -37,6 +34,6 @@ impl Stdio {
         let serving = stdio::serve(node.service().clone(), input, output, streams, shutdown.graceful.clone());
         let served = shutdown.guard(serving).await;
         engine.shutdown(DRAIN_WITHIN).await;
-        Ok(served.unwrap_or(Ok(())).context("a standard stream broke")?)
+        Ok(served?.context("a standard stream broke")?)
     }
 }

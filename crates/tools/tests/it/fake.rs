@@ -163,16 +163,21 @@ impl Plan for FakePlan {
 
 /// A node over `databases`.
 pub(crate) fn node(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Registry> {
-    node_within(databases, Limits::default())
-}
-
-pub(crate) fn node_within(databases: impl IntoIterator<Item = FakeDatabase>, limits: Limits) -> Arc<Registry> {
-    let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
-    let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
-    let view = NodeView::new(Databases::new(databases), Executor::new(Events::default()), identity);
-    let registry = Registry::new(snapshot(&view), limits, Events::default());
+    let view = view(databases);
+    let registry = Registry::new(snapshot(&view), Limits::default(), Events::default());
     view.attach(&registry);
     registry
+}
+
+/// A node whose tools were never told of their registry.
+pub(crate) fn detached() -> Arc<Registry> {
+    Registry::new(snapshot(&view([])), Limits::default(), Events::default())
+}
+
+fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
+    let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
+    let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+    NodeView::new(Databases::new(databases), Executor::new(Events::default()), identity)
 }
 
 pub(crate) const ORIGIN: Origin = Origin { transport: TransportKind::CommandLine, peer: None };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{ErrorKind, Principal, Registry, Target};
 
-use crate::fake::{ask, call, gather, node, shop, unreachable};
+use crate::fake::{ask, call, detached, gather, node, shop, unreachable};
 
 async fn jobs(registry: &Arc<Registry>) -> Vec<Value> {
     serde_json::from_str(&ask(registry, "list_jobs", json!({})).await).unwrap()
@@ -68,6 +68,12 @@ async fn the_node_tells_its_state() {
     if cfg!(target_os = "linux") {
         assert!(status["memory_bytes"].as_u64().unwrap() > 100_000, "{status}");
     }
+}
+
+#[tokio::test]
+async fn tools_that_look_at_jobs_need_a_registry() {
+    let detached = detached();
+    insta::assert_snapshot!(ask(&detached, "list_jobs", json!({})).await, @"unavailable: the node is starting or stopping; try again");
 }
 
 #[tokio::test]

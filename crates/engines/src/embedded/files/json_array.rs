@@ -16,9 +16,9 @@ pub(crate) struct ArrayElements<R> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    BeforeArray,
-    InArray,
-    AfterArray,
+    Before,
+    Within,
+    After,
 }
 
 /// Bytes that are read at once.
@@ -27,18 +27,18 @@ const BUFFER_BYTES: usize = 64 * 1_024;
 impl<R: Read> ArrayElements<R> {
     /// The elements of the array that `inner` holds.
     pub(crate) fn of(inner: R) -> impl BufRead {
-        let elements = Self { inner, state: State::BeforeArray, depth: 0, in_text: false, escaped: false };
+        let elements = Self { inner, state: State::Before, depth: 0, in_text: false, escaped: false };
         BufReader::with_capacity(BUFFER_BYTES, elements)
     }
 
     /// What becomes of one byte.
     fn turn(&mut self, byte: u8) -> io::Result<u8> {
         match self.state {
-            State::InArray => return Ok(self.turn_in_array(byte)),
-            State::BeforeArray if byte == b'[' => self.state = State::InArray,
-            State::BeforeArray | State::AfterArray if byte.is_ascii_whitespace() => {}
-            State::BeforeArray => return Err(malformed("something stands before the array")),
-            State::AfterArray => return Err(malformed("something stands after the array")),
+            State::Within => return Ok(self.turn_in_array(byte)),
+            State::Before if byte == b'[' => self.state = State::Within,
+            State::Before | State::After if byte.is_ascii_whitespace() => {}
+            State::Before => return Err(malformed("something stands before the array")),
+            State::After => return Err(malformed("something stands after the array")),
         }
         Ok(b' ')
     }
@@ -58,7 +58,7 @@ impl<R: Read> ArrayElements<R> {
             b'{' | b'[' => self.depth += 1,
             b'}' | b']' if self.depth > 0 => self.depth -= 1,
             b']' => {
-                self.state = State::AfterArray;
+                self.state = State::After;
                 return b'\n';
             }
             b',' if self.depth == 0 => return b'\n',
@@ -71,7 +71,7 @@ impl<R: Read> ArrayElements<R> {
 impl<R: Read> Read for ArrayElements<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
-        if read == 0 && !buffer.is_empty() && self.state == State::InArray {
+        if read == 0 && !buffer.is_empty() && self.state == State::Within {
             return Err(malformed("the array is not closed; the file is cut off"));
         }
         for byte in &mut buffer[..read] {

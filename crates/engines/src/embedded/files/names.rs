@@ -109,6 +109,6 @@ mod tests {
         }
         assert_eq!(fit_for_sql("data.csv"), "data_csv");
         assert_eq!(fit_for_sql("c:\\x"), "c__x");
-        assert_eq!(fit_for_sql("folder.db"), "folder_db");
+        assert_eq!(fit_for_sql("folder.parquet"), "folder_parquet");
     }
 }
