@@ -29,7 +29,7 @@ pub(crate) struct Dialect {
     /// Entries carry titles; tools carry output schemas and give structured content; content may be
     /// a resource link; completion knows a context.
     pub titles: bool,
-    /// Entries carry icons; the server carries a description; wrong arguments are the tool's error.
+    /// Entries carry icons.
     pub icons: bool,
     /// Requests stand alone: `_meta` carries revision and capabilities, results carry `resultType`
     /// and the server's identity, lists say how long they may be kept.

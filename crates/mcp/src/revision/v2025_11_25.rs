@@ -1,5 +1,5 @@
-//! [2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/changelog): icons; wrong
-//! arguments are told as the tool's error, so that the model sees them.
+//! [2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/changelog): icons.
+//! That wrong arguments are told as the tool's error, so that the model sees them, holds for every revision here.
 
 use super::{Dialect, v2025_06_18};
 
