@@ -59,8 +59,9 @@ impl EngineOptions {
 
 /// Threads for file system calls, beside those that compute.
 const BLOCKING_THREADS_MAX: usize = 64;
-/// The stack of a thread that computes; deep expressions beyond it grow onto the heap.
-const THREAD_STACK_BYTES: usize = 4 << 20;
+/// The stack of a thread that plans or computes, reserved but not held. The engine walks expressions recursively, and
+/// the longest chain that a statement may have must fit, unoptimised builds included.
+const THREAD_STACK_BYTES: usize = 64 << 20;
 
 /// Runs the queries of all databases that were opened with it: a tokio runtime of its own, so that
 /// no query holds up a transport, one bound of memory and one of disk. Cheap to clone.

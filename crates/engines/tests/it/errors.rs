@@ -145,3 +145,18 @@ async fn parameters_are_bound_and_their_mistakes_told() {
     ");
     assert_snapshot!(ask("SELECT id FROM flights LIMIT $1", vec![text("many")]).await, @"invalid_arguments: Expected LIMIT to be an integer or null, but got text");
 }
+
+#[tokio::test]
+async fn the_longest_chains_that_are_allowed_do_not_break_the_process() {
+    let (_folder, node) = database();
+    for (what, sql) in [
+        ("negations", format!("SELECT {}true AS x", "NOT ".repeat(250))),
+        ("brackets", format!("SELECT {}1{} AS x", "(".repeat(55), ")".repeat(55))),
+        ("additions", format!("SELECT id{} AS x FROM flights", " + id".repeat(250))),
+        ("calls", format!("SELECT {}-1{} AS x", "abs(".repeat(50), ")".repeat(50))),
+    ] {
+        if let Err(error) = node.batches(&sql, Vec::new()).await {
+            assert_ne!(error.kind(), tidegate_core::ErrorKind::Internal, "{what}: {error}");
+        }
+    }
+}
