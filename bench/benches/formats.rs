@@ -9,8 +9,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use tidegate_bench::{Ready, batch};
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Budget, Call, Chunk, Limits, Origin, Outcome, Principal, Registry, ReplyEvent, SnapshotBuilder, Target, Tool,
-    TransportKind, handler_fn,
+    Budget, Call, Caller, Chunk, Limits, Origin, Outcome, Principal, Registry, ReplyEvent, SnapshotBuilder, Target,
+    Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{Database, Executor, Format, Mode, Question, SqlDialect, Statement};
 
@@ -45,17 +45,19 @@ fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
             format,
             extract: None,
             mode: Mode::Streaming,
+            structured: false,
+            more: None,
         };
         async move { executor.answer(question, &job, &reply).await }
     });
-    let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler)).build();
+    let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler));
     let limits = Limits { inline: Budget::default(), ..Limits::default() };
-    Registry::new(snapshot, limits, Events::default())
+    Registry::new(snapshot.limits(limits).build(), Events::default())
 }
 
 async fn answer_bytes(registry: &Registry) -> usize {
     let origin = Origin { transport: TransportKind::StreamableHttp, peer: None };
-    let call = Call::new(Target::Tool("rows".to_owned()), Principal::anonymous(), origin);
+    let call = Call::new(Target::Tool("rows".to_owned()), Caller::new(Principal::anonymous(), origin));
     let mut reply = registry.call(call).expect("the tool exists");
     let mut bytes = 0;
     while let Some(event) = reply.next().await {

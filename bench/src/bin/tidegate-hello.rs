@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Content, Error, ErrorKind, Limits, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Content, Error, ErrorKind, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
 use tidegate_mcp::{About, Service};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, serve};
@@ -17,7 +17,7 @@ async fn main() -> anyhow::Result<()> {
     let metrics = Arc::new(Metrics::new());
     let subscribers: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
     let snapshot = SnapshotBuilder::new().tool(hello()?).build();
-    let registry = Registry::new(snapshot, Limits::default(), Events::new(subscribers));
+    let registry = Registry::new(snapshot, Events::new(subscribers));
     let about = About {
         name: "tidegate-hello".to_owned(),
         title: None,

@@ -2,14 +2,18 @@
 
 use std::net::IpAddr;
 
+use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::principal::{Origin, Principal, Proof, TransportKind};
+use crate::principal::{Origin, Proof, TransportKind};
 
-/// The demands of one registry entry. The default demands nothing.
+/// The demands of one registry entry, beside that the caller's roles let it reach the entry's name.
+/// The default demands nothing more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Permissions that the principal must hold, **all** of them.
-    pub permissions: Vec<String>,
+    /// Access names that the principal must hold, **all** of them.
+    pub names: Vec<String>,
+    /// The only toolset through whose door the entry is reached; none for any door.
+    pub toolset: Option<String>,
     /// Where a call may come from.
     pub acl: Acl,
 }
@@ -33,6 +37,18 @@ pub struct Network {
 }
 
 impl Network {
+    /// Reads `10.0.0.0/8`, or a single address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = bits.unwrap_or(bits_max);
+        (prefix_bits <= bits_max).then_some(Self { address, prefix_bits })
+    }
+
     /// Whether `peer` lies in the range. An IPv4 address mapped into IPv6 counts as IPv4.
     pub fn contains(&self, peer: IpAddr) -> bool {
         match (self.address.to_canonical(), peer.to_canonical()) {
@@ -50,24 +66,42 @@ impl Network {
 }
 
 impl Access {
-    /// Asks whether `principal` may reach an entry from `origin`.
+    /// Asks whether `caller` may reach the entry of that name.
     ///
     /// # Errors
-    /// `Unauthenticated` when an anonymous caller lacks a permission, else `Forbidden`. The
-    /// message names nothing of the target: a registry turns both into "not found" for entries
-    /// that are hidden from the caller.
-    pub fn authorize(&self, principal: &Principal, origin: Origin) -> Result<(), Error> {
-        if !self.permissions.iter().all(|permission| principal.permissions.contains(permission)) {
-            let kind = match principal.proof {
+    /// `Unauthenticated` when an anonymous caller lacks an access name, else `Forbidden`. A registry turns
+    /// both into "not found" for entries that are hidden from the caller.
+    pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
+        let grants = &caller.principal.grants;
+        if let Some(missing) = self.names.iter().find(|name| !grants.access.includes(name)) {
+            let kind = match caller.principal.proof {
                 Proof::Anonymous => ErrorKind::Unauthenticated,
-                Proof::Process => ErrorKind::Forbidden,
+                Proof::Process | Proof::Key | Proof::Token => ErrorKind::Forbidden,
             };
-            return Err(Error::new(kind, "the caller lacks a permission"));
+            return Err(Error::new(kind, format!("no role of the caller has the access {missing:?}")));
         }
-        if !self.acl.allows(origin) {
-            return Err(Error::new(ErrorKind::Forbidden, "not reachable from here"));
+        if !grants.entries.includes(name) {
+            return Err(Error::new(ErrorKind::Forbidden, "no toolset of the caller's roles has it"));
+        }
+        if !self.is_in_door(name, caller) {
+            return Err(Error::new(ErrorKind::Forbidden, "it is not in the toolset of this door"));
+        }
+        if !self.acl.allows(caller.origin) {
+            return Err(Error::new(ErrorKind::Forbidden, "it is not reachable from here"));
         }
         Ok(())
+    }
+
+    /// Whether it demands nothing of who calls and from where.
+    pub(crate) fn is_open(&self) -> bool {
+        self.names.is_empty() && self.acl == Acl::default()
+    }
+
+    fn is_in_door(&self, name: &str, caller: &Caller) -> bool {
+        let door = caller.toolset.as_ref();
+        let is_in_toolset = door.is_none_or(|toolset| toolset.entries.includes(name));
+        let is_its_door = self.toolset.as_ref().is_none_or(|only| door.is_some_and(|toolset| toolset.name == *only));
+        is_in_toolset && is_its_door
     }
 }
 
@@ -88,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_network_contains_its_addresses_only() {
-        let network = |address: &str, prefix_bits| Network { address: address.parse().unwrap(), prefix_bits };
+        let network = |address: &str, prefix_bits: u8| Network::parse(&format!("{address}/{prefix_bits}")).unwrap();
         let contains = |network: Network, peer: &str| network.contains(peer.parse().unwrap());
         assert!(contains(network("10.0.0.0", 8), "10.255.3.1"));
         assert!(contains(network("10.0.0.0", 8), "::ffff:10.1.1.1"));
@@ -98,5 +132,9 @@ mod tests {
         assert!(contains(network("2001:db8::", 32), "2001:db8:1::1"));
         assert!(!contains(network("2001:db8::", 32), "2001:db9::1"));
         assert!(!contains(network("::", 0), "203.0.113.9"));
+        assert!(contains(Network::parse("192.0.2.7").unwrap(), "192.0.2.7"));
+        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "office", "::/129", "10.0.0.0/"] {
+            assert!(Network::parse(wrong).is_none(), "{wrong}");
+        }
     }
 }

@@ -1,14 +1,13 @@
 //! What an adapter asks of the registry.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::caller::Caller;
 use crate::completion::CompletionRequest;
 use crate::limits::Budget;
-use crate::principal::{Origin, Principal};
 
 /// One question to the registry: who asks what, from where, with which wishes.
 #[derive(Debug, Clone)]
@@ -17,10 +16,8 @@ pub struct Call {
     pub target: Target,
     /// Its arguments; checked against the target's schema before the handler runs.
     pub arguments: Map<String, Value>,
-    /// Who asks.
-    pub principal: Arc<Principal>,
-    /// From where.
-    pub origin: Origin,
+    /// Who asks, and from where.
+    pub caller: Caller,
     /// What the adapter can carry inline at most; the entry's and the registry's limits apply too.
     pub carries: Budget,
     /// Whether the caller wants to hear of progress.
@@ -31,23 +28,26 @@ pub struct Call {
     pub trace_parent: Option<String>,
     /// Whether everything about this call is to be logged, whatever the level.
     pub trace: bool,
+    /// Whether it is made on behalf of a call that runs already, so that it need not wait for a place among the
+    /// running ones: were both to wait, each could wait for the other.
+    pub holds_place: bool,
     /// Cancels the call; dropping the [`crate::Reply`] does as well.
     pub cancellation: CancellationToken,
 }
 
 impl Call {
     /// A call of `target` with nothing wished for.
-    pub fn new(target: Target, principal: Arc<Principal>, origin: Origin) -> Self {
+    pub fn new(target: Target, caller: Caller) -> Self {
         Self {
             target,
             arguments: Map::new(),
-            principal,
-            origin,
+            caller,
             carries: Budget::default(),
             wants_progress: false,
             log_level: None,
             trace_parent: None,
             trace: false,
+            holds_place: false,
             cancellation: CancellationToken::new(),
         }
     }

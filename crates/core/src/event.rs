@@ -148,7 +148,7 @@ impl Subscriber for Log {
             Event::MessageRefused { transport, reason } => {
                 tracing::info!(transport = transport.name(), reason, "message refused");
             }
-            Event::RegistryChanged { version } => tracing::info!(version, "registry changed"),
+            Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
         }
     }
 }

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::call::{LogLevel, Target, Variables};
+use crate::caller::Caller;
 use crate::error::ErrorKind;
 use crate::limits::Budget;
-use crate::principal::{Origin, Principal};
+use crate::principal::Principal;
 
 /// Stands for "no deadline": a longer timeout cannot be added to every instant.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -64,7 +65,7 @@ pub struct JobStatus {
     /// Which job.
     pub id: JobId,
     /// Whose.
-    pub subject: String,
+    pub principal: Arc<Principal>,
     /// The sort of target and its name.
     pub target: (&'static str, String),
     /// Where it stands.
@@ -86,8 +87,7 @@ pub struct Job {
     pub(crate) target: Target,
     pub(crate) arguments: Map<String, Value>,
     pub(crate) variables: Variables,
-    pub(crate) principal: Arc<Principal>,
-    pub(crate) origin: Origin,
+    pub(crate) caller: Caller,
     pub(crate) inline: Budget,
     pub(crate) wants_progress: bool,
     pub(crate) log_level: Option<LogLevel>,
@@ -109,8 +109,7 @@ impl Job {
             target: call.target,
             arguments: call.arguments,
             variables,
-            principal: call.principal,
-            origin: call.origin,
+            caller: call.caller,
             inline,
             wants_progress: call.wants_progress,
             log_level: call.log_level,
@@ -147,12 +146,22 @@ impl Job {
 
     /// Who asks.
     pub fn principal(&self) -> &Arc<Principal> {
-        &self.principal
+        &self.caller.principal
     }
 
-    /// From where.
-    pub fn origin(&self) -> Origin {
-        self.origin
+    /// Who asks, and from where.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Whether the caller wants to hear of progress.
+    pub fn wants_progress(&self) -> bool {
+        self.wants_progress
+    }
+
+    /// The least severe log message that the caller wants to hear; none when it wants none.
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
     }
 
     /// How much of the answer may travel inline.
@@ -237,7 +246,7 @@ impl Job {
         let (state, ended_after) = *self.state.lock();
         JobStatus {
             id: self.id,
-            subject: self.principal.subject.clone(),
+            principal: self.caller.principal.clone(),
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
             started_at: self.started_at,

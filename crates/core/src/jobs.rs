@@ -8,6 +8,9 @@ use parking_lot::Mutex;
 use crate::job::{Job, JobId, JobStatus};
 use crate::principal::Principal;
 
+/// Who holds this access name sees and cancels everybody's jobs.
+const OPERATOR: &str = "operator";
+
 /// All open jobs and a bounded number of ended ones.
 #[derive(Debug)]
 pub struct Jobs {
@@ -50,25 +53,30 @@ impl Jobs {
         table.ended.push_back(status);
     }
 
+    /// How many jobs may run or wait.
+    pub(crate) fn open_max(&self) -> usize {
+        self.open_max
+    }
+
     /// How many jobs run or wait.
     pub fn open_count(&self) -> usize {
         self.table.lock().open.len()
     }
 
-    /// The jobs of `principal`, newest first.
+    /// The jobs of `principal`, newest first; everybody's for one with the access `operator`.
     pub fn list(&self, principal: &Principal) -> Vec<JobStatus> {
         let mut jobs: Vec<JobStatus> = {
             let table = self.table.lock();
             let open = table.open.values().map(|job| job.status());
-            open.chain(table.ended.iter().cloned()).filter(|job| job.subject == principal.subject).collect()
+            open.chain(table.ended.iter().cloned()).filter(|job| may_see(principal, &job.principal)).collect()
         };
         jobs.sort_by_key(|job| std::cmp::Reverse(job.started_at));
         jobs
     }
 
-    /// Cancels an open job of `principal`; false when there is none of that id.
+    /// Cancels an open job that `principal` sees; false when there is none of that id.
     pub fn cancel(&self, id: JobId, principal: &Principal) -> bool {
-        let job = self.table.lock().open.get(&id).filter(|job| job.principal().subject == principal.subject).cloned();
+        let job = self.table.lock().open.get(&id).filter(|job| may_see(principal, job.principal())).cloned();
         job.inspect(|job| job.cancel()).is_some()
     }
 
@@ -78,4 +86,8 @@ impl Jobs {
             job.cancel();
         }
     }
+}
+
+fn may_see(principal: &Principal, owner: &Principal) -> bool {
+    principal.is_same_as(owner) || principal.grants.access.includes(OPERATOR)
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
+use crate::grants::Grants;
+
 /// How the principal's identity was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Proof {
@@ -13,6 +15,10 @@ pub enum Proof {
     Anonymous,
     /// The process was started by its user (stdio, command line).
     Process,
+    /// An API key.
+    Key,
+    /// A signed token.
+    Token,
 }
 
 /// Who is calling. Anonymous is a principal too.
@@ -24,8 +30,8 @@ pub struct Principal {
     pub tenant: Option<String>,
     /// Roles it holds.
     pub roles: BTreeSet<String>,
-    /// Permissions it holds; [`crate::Access`] demands them by name.
-    pub permissions: BTreeSet<String>,
+    /// What its roles let it reach.
+    pub grants: Arc<Grants>,
     /// Further claims, as the token carried them.
     pub claims: Map<String, Value>,
     /// How it was proven.
@@ -33,28 +39,28 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Somebody who showed nothing.
+    /// Somebody who showed nothing, where nobody has to: reaches all that demands no access name.
     pub fn anonymous() -> Arc<Self> {
         static ANONYMOUS: LazyLock<Arc<Principal>> =
-            LazyLock::new(|| Arc::new(Principal::named("anonymous", Proof::Anonymous)));
+            LazyLock::new(|| Arc::new(Principal::new("anonymous", Proof::Anonymous, Arc::new(Grants::open()))));
         ANONYMOUS.clone()
     }
 
-    /// The user who started the process.
+    /// The user who started the process: reaches everything.
     pub fn owner() -> Arc<Self> {
-        static OWNER: LazyLock<Arc<Principal>> = LazyLock::new(|| Arc::new(Principal::named("owner", Proof::Process)));
+        static OWNER: LazyLock<Arc<Principal>> =
+            LazyLock::new(|| Arc::new(Principal::new("owner", Proof::Process, Arc::new(Grants::everything()))));
         OWNER.clone()
     }
 
-    fn named(subject: &str, proof: Proof) -> Self {
-        Self {
-            subject: subject.to_owned(),
-            tenant: None,
-            roles: BTreeSet::new(),
-            permissions: BTreeSet::new(),
-            claims: Map::new(),
-            proof,
-        }
+    /// A principal without roles and claims.
+    pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
+        Self { subject: subject.into(), tenant: None, roles: BTreeSet::new(), grants, claims: Map::new(), proof }
+    }
+
+    /// Whether both are the same somebody. A key and a token may carry the same name.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.proof == other.proof && self.subject == other.subject && self.tenant == other.tenant
     }
 }
 
@@ -70,6 +76,9 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
+    /// Every adapter.
+    pub const ALL: [Self; 3] = [Self::Stdio, Self::StreamableHttp, Self::CommandLine];
+
     /// The name as it stands in configuration, logs and metrics.
     pub fn name(self) -> &'static str {
         match self {

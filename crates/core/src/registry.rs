@@ -3,69 +3,51 @@
 //! The way of a call: look up, authorize, check arguments, apply limits, make the job, run the
 //! handler on a task of its own.
 
-use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::FutureExt;
-use serde_json::Value;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::call::{Call, Target, Variables};
-use crate::completion::{Completer, CompletionRequest, Reference};
-use crate::error::{Error, ErrorKind, Violation};
+use crate::call::{Call, Target};
+use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Events};
-use crate::handler::Handler;
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
-use crate::limits::{CallLimits, Limits};
+use crate::limits::Limits;
 use crate::principal::Principal;
-use crate::prompt::Prompt;
 use crate::reply::{Metadata, Outcome, Reply, ReplySender};
 use crate::resource::{Resource, ResourceLister};
-use crate::schema::Schema;
-use crate::snapshot::{Snapshot, not_found};
+use crate::route::{Code, route};
+use crate::snapshot::Snapshot;
 
 /// The single list of tools, resources, resource templates and prompts.
 #[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     version: watch::Sender<u64>,
-    limits: Limits,
     jobs: Arc<Jobs>,
     running: Arc<Semaphore>,
     tasks: TaskTracker,
     events: Events,
 }
 
-/// What a call's target turned out to be.
-struct Route {
-    code: Code,
-    variables: Variables,
-    limits: CallLimits,
-    output_schema: Option<Arc<Schema>>,
-}
-
-enum Code {
-    Handler(Arc<dyn Handler>),
-    Completer(Option<Arc<dyn Completer>>, CompletionRequest),
-}
-
 impl Registry {
-    /// A registry in the state of `snapshot`.
-    pub fn new(snapshot: Snapshot, limits: Limits, events: Events) -> Arc<Self> {
+    /// A registry in the state of `snapshot`, whose limits say for good how many calls may run, wait and be
+    /// remembered; the other limits change with each state.
+    pub fn new(snapshot: Snapshot, events: Events) -> Arc<Self> {
         let version = 1;
+        let limits = *snapshot.limits();
         Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
             version: watch::Sender::new(version),
             jobs: Arc::new(Jobs::new(limits.open_calls_max, limits.ended_jobs_kept)),
             running: Arc::new(Semaphore::new(limits.running_calls_max)),
-            limits,
             tasks: TaskTracker::new(),
             events,
         })
@@ -98,8 +80,8 @@ impl Registry {
     }
 
     /// The bounds of all calls.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    pub fn limits(&self) -> Limits {
+        *self.snapshot.load().limits()
     }
 
     /// Those who hear of events.
@@ -126,16 +108,19 @@ impl Registry {
     }
 
     fn admit(&self, call: Call) -> Result<Reply, (Target, Error)> {
-        let route = match self.route(&call) {
+        let snapshot = self.snapshot.load();
+        let limits = snapshot.limits();
+        let route = match route(&snapshot, &call) {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
-        let inline = route.limits.inline.unwrap_or(self.limits.inline).and(call.carries);
-        let timeout = route.limits.timeout.unwrap_or(self.limits.timeout);
+        let inline = route.limits.inline.unwrap_or(limits.inline).and(call.carries);
+        let timeout = route.limits.timeout.unwrap_or(limits.timeout);
+        let running = (!call.holds_place).then(|| self.running.clone());
         let span = tracing::info_span!("call", trace = call.trace, parent = call.trace_parent.as_deref());
         let job = Arc::new(Job::new(call, route.variables, inline, timeout));
         if !self.jobs.open(job.clone()) {
-            let message = format!("more than {} calls are open; try again later", self.limits.open_calls_max);
+            let message = format!("more than {} calls are open; try again later", self.jobs.open_max());
             return Err((job.target().clone(), Error::new(ErrorKind::RateLimited, message)));
         }
         let (sender, reply) = Reply::channel(job.clone(), route.output_schema);
@@ -143,65 +128,13 @@ impl Registry {
             job,
             sender,
             code: route.code,
-            running: self.running.clone(),
+            running,
             jobs: self.jobs.clone(),
             events: self.events.clone(),
-            cancel_grace: self.limits.cancel_grace,
+            cancel_grace: limits.cancel_grace,
         };
         self.tasks.spawn(execution.run().instrument(span));
         Ok(reply)
-    }
-
-    fn route(&self, call: &Call) -> Result<Route, Error> {
-        let snapshot = self.snapshot.load();
-        let (principal, origin) = (&*call.principal, call.origin);
-        match &call.target {
-            Target::Tool(name) => {
-                let tool = snapshot.tool(name, principal, origin)?;
-                let arguments = Value::Object(call.arguments.clone());
-                tool.input_schema.check(&arguments).map_err(|violations| wrong_arguments("tool", name, violations))?;
-                Ok(Route {
-                    code: Code::Handler(tool.handler.clone()),
-                    variables: Variables::new(),
-                    limits: tool.limits,
-                    output_schema: tool.output_schema.clone(),
-                })
-            }
-            Target::Prompt(name) => {
-                let prompt = snapshot.prompt(name, principal, origin)?;
-                check_prompt_arguments(prompt, call)?;
-                Ok(Route::handler(&prompt.handler, prompt.limits, Variables::new()))
-            }
-            Target::Resource(uri) => {
-                if let Some(resource) = snapshot.resource(uri, principal, origin) {
-                    return Ok(Route::handler(&resource.handler, resource.limits, Variables::new()));
-                }
-                let (template, variables) = snapshot
-                    .template_of(uri, principal, origin)
-                    .ok_or_else(|| not_found("resource", uri, Vec::new()))?;
-                Ok(Route::handler(&template.handler, template.limits, variables))
-            }
-            Target::Completion(request) => {
-                let (completer, limits) = match &request.reference {
-                    Reference::Prompt(name) => {
-                        let prompt = snapshot.prompt(name, principal, origin)?;
-                        (prompt.completer.clone(), prompt.limits)
-                    }
-                    Reference::Resource(text) => {
-                        let template = snapshot
-                            .template(text, principal, origin)
-                            .ok_or_else(|| not_found("resource template", text, Vec::new()))?;
-                        (template.completer.clone(), template.limits)
-                    }
-                };
-                Ok(Route {
-                    code: Code::Completer(completer, request.clone()),
-                    variables: Variables::new(),
-                    limits,
-                    output_schema: None,
-                })
-            }
-        }
     }
 
     /// The resources that the template of `lister` has now for `principal`, listed within the bounds of a call.
@@ -210,7 +143,7 @@ impl Registry {
     /// Those of the lister; its panic becomes an internal error.
     pub async fn listed(&self, lister: &dyn ResourceLister, principal: &Principal) -> Result<Vec<Resource>, Error> {
         let listing = AssertUnwindSafe(lister.list(principal)).catch_unwind();
-        let listed = match tokio::time::timeout(self.limits.timeout, listing).await {
+        let listed = match tokio::time::timeout(self.limits().timeout, listing).await {
             Ok(listed) => listed.unwrap_or_else(|panic| Err(fault_of(&*panic))),
             Err(_) => Err(Error::new(ErrorKind::TimedOut, "listing the resources took too long")),
         };
@@ -224,33 +157,9 @@ impl Registry {
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
             self.jobs.cancel_all();
             // Handlers that ignore the cancellation are dropped after the grace.
-            let _ = tokio::time::timeout(self.limits.cancel_grace * 2, self.tasks.wait()).await;
+            let _ = tokio::time::timeout(self.limits().cancel_grace * 2, self.tasks.wait()).await;
         }
     }
-}
-
-impl Route {
-    fn handler(handler: &Arc<dyn Handler>, limits: CallLimits, variables: Variables) -> Self {
-        Self { code: Code::Handler(handler.clone()), variables, limits, output_schema: None }
-    }
-}
-
-fn wrong_arguments(kind: &str, name: &str, violations: Vec<Violation>) -> Error {
-    Error::invalid_arguments(format!("the arguments of {kind} {name:?} are wrong:"), violations)
-}
-
-fn check_prompt_arguments(prompt: &Prompt, call: &Call) -> Result<(), Error> {
-    let known: BTreeSet<&str> = prompt.arguments.iter().map(|argument| argument.name.as_str()).collect();
-    let violation = |path: &str, message: &str| Violation { path: path.to_owned(), message: message.to_owned() };
-    let unknown = call.arguments.keys().filter(|name| !known.contains(name.as_str()));
-    let missing = prompt.arguments.iter().filter(|a| a.required && !call.arguments.contains_key(&a.name));
-    let mistyped = call.arguments.iter().filter(|(_, value)| !value.is_string());
-    let violations: Vec<Violation> = missing
-        .map(|argument| violation(&argument.name, "is required"))
-        .chain(unknown.map(|name| violation(name, "is no argument of this prompt")))
-        .chain(mistyped.map(|(name, _)| violation(name, "must be a string")))
-        .collect();
-    if violations.is_empty() { Ok(()) } else { Err(wrong_arguments("prompt", &prompt.name, violations)) }
 }
 
 /// The task of one job.
@@ -258,7 +167,8 @@ struct Execution {
     job: Arc<Job>,
     sender: ReplySender,
     code: Code,
-    running: Arc<Semaphore>,
+    /// Where to wait for a place; none for a call on behalf of one that holds a place already.
+    running: Option<Arc<Semaphore>>,
     jobs: Arc<Jobs>,
     events: Events,
     cancel_grace: Duration,
@@ -309,14 +219,19 @@ impl Execution {
         }
     }
 
+    /// Waits for a place among the running calls.
+    async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, Error> {
+        let Some(running) = &self.running else { return Ok(None) };
+        // The semaphore is never closed.
+        running.acquire().await.map(Some).map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
+    }
+
     async fn execute(&self) -> Result<Metadata, Error> {
-        let place = tokio::select! {
+        let _place = tokio::select! {
             biased;
             () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
-            place = self.running.acquire() => place,
+            place = self.place() => place?,
         };
-        // The semaphore is never closed.
-        let _place = place.map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))?;
         self.job.enter(JobState::Running);
         match &self.code {
             Code::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,

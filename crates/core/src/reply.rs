@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -22,7 +23,7 @@ const CHUNKS_WAITING_MAX: usize = 4;
 pub type Metadata = Map<String, Value>;
 
 /// A piece of an answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Chunk {
     /// More text of the block that is open; opens one when none is.
     Text(String),
@@ -33,7 +34,7 @@ pub enum Chunk {
     /// A message of a prompt.
     Message(Role, Content),
     /// The answer as data that conforms to the tool's output schema.
-    Structured(Value),
+    Structured(Box<RawValue>),
     /// The answer to a completion.
     Completion(Completion),
     /// Something about the call, beside the answer.
@@ -162,13 +163,23 @@ impl ReplySender {
     /// # Errors
     /// Also when `value` does not conform to the tool's output schema, which is a fault of the
     /// handler and therefore internal.
-    pub async fn structured(&self, value: Value) -> Result<(), Error> {
+    pub async fn structured(&self, value: &Value) -> Result<(), Error> {
+        self.structured_text(value.to_string()).await
+    }
+
+    /// The answer as data, written as JSON already: its numbers keep all their digits.
+    ///
+    /// # Errors
+    /// As [`ReplySender::structured`], and when it is no JSON.
+    pub async fn structured_text(&self, json: String) -> Result<(), Error> {
+        let broken =
+            |why: String| Error::internal(format!("{} broke its output schema: {why}", self.job.target().name()));
         if let Some(schema) = &self.output_schema {
-            schema.check(&value).map_err(|violations| {
-                Error::internal(format!("{} broke its output schema: {violations:?}", self.job.target().name()))
-            })?;
+            let value: Value = serde_json::from_str(&json).map_err(|error| broken(error.to_string()))?;
+            schema.check(&value).map_err(|violations| broken(format!("{violations:?}")))?;
         }
-        self.send(Chunk::Structured(value)).await
+        let json = RawValue::from_string(json).map_err(|error| broken(error.to_string()))?;
+        self.send(Chunk::Structured(json)).await
     }
 
     pub(crate) async fn completion(&self, completion: Completion) -> Result<(), Error> {

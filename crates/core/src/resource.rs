@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::handler::Handler;
 use crate::limits::CallLimits;
 use crate::principal::Principal;
+use crate::snapshot::CacheHint;
 use crate::uri_template::UriTemplate;
 
 /// A resource of the registry.
@@ -37,6 +38,8 @@ pub struct Resource {
     pub access: Access,
     /// Bounds of its reads.
     pub limits: CallLimits,
+    /// How long clients may keep what they read; not at all without it.
+    pub cache: Option<CacheHint>,
     /// The code that reads it.
     pub handler: Arc<dyn Handler>,
 }
@@ -55,6 +58,7 @@ impl Resource {
             icons: Vec::new(),
             access: Access::default(),
             limits: CallLimits::default(),
+            cache: None,
             handler,
         }
     }
@@ -81,6 +85,8 @@ pub struct ResourceTemplate {
     pub access: Access,
     /// Bounds of reads.
     pub limits: CallLimits,
+    /// How long clients may keep what they read; not at all without it.
+    pub cache: Option<CacheHint>,
     /// The code that reads one of them.
     pub handler: Arc<dyn Handler>,
     /// Completes its variables.
@@ -102,6 +108,7 @@ impl ResourceTemplate {
             icons: Vec::new(),
             access: Access::default(),
             limits: CallLimits::default(),
+            cache: None,
             handler,
             completer: None,
             lister: None,

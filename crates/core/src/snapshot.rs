@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use crate::access::Access;
 use crate::call::Variables;
+use crate::caller::{Caller, Toolset};
 use crate::error::{Error, ErrorKind};
+use crate::limits::Limits;
 use crate::nearest::nearest;
-use crate::principal::{Origin, Principal};
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::tool::Tool;
@@ -31,7 +32,20 @@ pub struct Snapshot {
     resources: BTreeMap<String, Arc<Resource>>,
     templates: Vec<Arc<ResourceTemplate>>,
     prompts: BTreeMap<String, Arc<Prompt>>,
+    toolsets: BTreeMap<String, Arc<Toolset>>,
     cache: CacheHint,
+    limits: Limits,
+}
+
+/// An entry as those who run the node see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// The sort of entry: `tool`, `resource` or `prompt`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: &'a str,
+    /// What it demands.
+    pub access: &'a Access,
 }
 
 /// Collects the entries of a [`Snapshot`].
@@ -57,7 +71,9 @@ impl SnapshotBuilder {
                 resources: BTreeMap::new(),
                 templates: Vec::new(),
                 prompts: BTreeMap::new(),
+                toolsets: BTreeMap::new(),
                 cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
+                limits: Limits::default(),
             },
         }
     }
@@ -101,6 +117,20 @@ impl SnapshotBuilder {
         self
     }
 
+    /// Adds a toolset, a door of its own.
+    #[must_use]
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.snapshot.toolsets.insert(toolset.name.clone(), Arc::new(toolset));
+        self
+    }
+
+    /// Sets the bounds of calls.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.snapshot.limits = limits;
+        self
+    }
+
     /// Sets how long clients may keep what they listed or read.
     #[must_use]
     pub fn cache(mut self, cache: CacheHint) -> Self {
@@ -126,42 +156,74 @@ impl Snapshot {
 
     /// How long clients may keep what they listed or read.
     pub fn cache(&self) -> CacheHint {
-        let all_public = self.tools.values().all(|tool| tool.access == Access::default())
-            && self.resources.values().all(|resource| resource.access == Access::default())
-            && self.templates.iter().all(|template| template.access == Access::default())
-            && self.prompts.values().all(|prompt| prompt.access == Access::default());
+        let all_public = self.tools.values().all(|tool| tool.access.is_open())
+            && self.resources.values().all(|resource| resource.access.is_open())
+            && self.templates.iter().all(|template| template.access.is_open())
+            && self.prompts.values().all(|prompt| prompt.access.is_open());
         CacheHint { public: self.cache.public && all_public, ..self.cache }
     }
 
+    /// Whether it depends on the peer's address which tools a caller reaches.
+    pub fn asks_for_networks(&self) -> bool {
+        self.tool_order.iter().any(|tool| tool.access.acl.networks.is_some())
+    }
+
+    /// The bounds of calls.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The toolset of that name, if the caller may enter its door; the same answer whether it is hidden or absent.
+    pub fn toolset(&self, name: &str, caller: &Caller) -> Option<&Arc<Toolset>> {
+        self.toolsets.get(name).filter(|toolset| caller.principal.grants.toolsets.includes(&toolset.name))
+    }
+
+    /// All toolsets, in the order of their names.
+    pub fn toolsets(&self) -> impl Iterator<Item = &Arc<Toolset>> {
+        self.toolsets.values()
+    }
+
+    /// Every entry, whoever may reach it: for those who run the node.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let tools = self.tool_order.iter().map(|tool| Entry { kind: "tool", name: &tool.name, access: &tool.access });
+        let resources = self.resources.values();
+        let resources = resources.map(|entry| Entry { kind: "resource", name: &entry.name, access: &entry.access });
+        let templates = self.templates.iter();
+        let templates = templates.map(|entry| Entry { kind: "resource", name: &entry.name, access: &entry.access });
+        let prompts = self.prompts.values();
+        let prompts = prompts.map(|entry| Entry { kind: "prompt", name: &entry.name, access: &entry.access });
+        tools.chain(resources).chain(templates).chain(prompts)
+    }
+
     /// The tools that the caller may reach.
-    pub fn tools(&self, principal: &Principal, origin: Origin) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tool_order.iter().filter(move |tool| tool.access.authorize(principal, origin).is_ok())
+    pub fn tools(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Tool>> {
+        self.tool_order.iter().filter(move |tool| tool.access.authorize(&tool.name, caller).is_ok())
     }
 
     /// The resources that the caller may reach, without those that templates list.
-    pub fn resources(&self, principal: &Principal, origin: Origin) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().filter(move |resource| resource.access.authorize(principal, origin).is_ok())
+    pub fn resources(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().filter(move |resource| resource.access.authorize(&resource.name, caller).is_ok())
     }
 
     /// The resource templates that the caller may reach.
-    pub fn templates(&self, principal: &Principal, origin: Origin) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
-        self.templates.iter().filter(move |template| template.access.authorize(principal, origin).is_ok())
+    pub fn templates(&self, caller: &Caller) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
+        self.templates.iter().filter(move |template| template.access.authorize(&template.name, caller).is_ok())
     }
 
     /// The prompts that the caller may reach.
-    pub fn prompts(&self, principal: &Principal, origin: Origin) -> impl Iterator<Item = &Arc<Prompt>> {
-        self.prompts.values().filter(move |prompt| prompt.access.authorize(principal, origin).is_ok())
+    pub fn prompts(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Prompt>> {
+        self.prompts.values().filter(move |prompt| prompt.access.authorize(&prompt.name, caller).is_ok())
     }
 
     /// The tool of that name, if the caller may reach it.
     ///
     /// # Errors
     /// `NotFound` with the nearest names, the same whether it is hidden or absent.
-    pub fn tool(&self, name: &str, principal: &Principal, origin: Origin) -> Result<&Arc<Tool>, Error> {
+    pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
         match self.tools.get(name) {
-            Some(tool) if tool.access.authorize(principal, origin).is_ok() => Ok(tool),
+            Some(tool) if tool.access.authorize(&tool.name, caller).is_ok() => Ok(tool),
             _ => {
-                let visible = self.tools(principal, origin).map(|tool| tool.name.as_str());
+                let visible = self.tools(caller).map(|tool| tool.name.as_str());
                 Err(not_found("tool", name, nearest(name, visible)))
             }
         }
@@ -171,47 +233,51 @@ impl Snapshot {
     ///
     /// # Errors
     /// `NotFound`, as for tools.
-    pub fn prompt(&self, name: &str, principal: &Principal, origin: Origin) -> Result<&Arc<Prompt>, Error> {
+    pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
         match self.prompts.get(name) {
-            Some(prompt) if prompt.access.authorize(principal, origin).is_ok() => Ok(prompt),
+            Some(prompt) if prompt.access.authorize(&prompt.name, caller).is_ok() => Ok(prompt),
             _ => {
-                let visible = self.prompts(principal, origin).map(|prompt| prompt.name.as_str());
+                let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
                 Err(not_found("prompt", name, nearest(name, visible)))
             }
         }
     }
 
     /// The resource of that URI, if the caller may reach it.
-    pub(crate) fn resource(&self, uri: &str, principal: &Principal, origin: Origin) -> Option<&Arc<Resource>> {
-        self.resources.get(uri).filter(|resource| resource.access.authorize(principal, origin).is_ok())
+    pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Option<&Arc<Resource>> {
+        self.resources.get(uri).filter(|resource| resource.access.authorize(&resource.name, caller).is_ok())
     }
 
     /// Whether there is a resource of that URI that the caller may reach.
-    pub fn has_resource(&self, uri: &str, principal: &Principal, origin: Origin) -> bool {
-        self.resource(uri, principal, origin).is_some() || self.template_of(uri, principal, origin).is_some()
+    pub fn has_resource(&self, uri: &str, caller: &Caller) -> bool {
+        self.resource(uri, caller).is_some() || self.template_of(uri, caller).is_some()
     }
 
     /// The media type of the resource of that URI, if it is known before it is read.
-    pub fn media_type(&self, uri: &str, principal: &Principal, origin: Origin) -> Option<String> {
-        match self.resource(uri, principal, origin) {
+    pub fn media_type(&self, uri: &str, caller: &Caller) -> Option<String> {
+        match self.resource(uri, caller) {
             Some(resource) => resource.mime_type.clone(),
-            None => self.template_of(uri, principal, origin)?.0.mime_type.clone(),
+            None => self.template_of(uri, caller)?.0.mime_type.clone(),
         }
     }
 
+    /// How long clients may keep what the resource of that URI holds; not at all when nothing is said.
+    pub fn read_cache(&self, uri: &str, caller: &Caller) -> CacheHint {
+        let said = match self.resource(uri, caller) {
+            Some(resource) => resource.cache,
+            None => self.template_of(uri, caller).and_then(|(template, _)| template.cache),
+        };
+        said.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false })
+    }
+
     /// The template that answers for `uri`, with the values of its variables.
-    pub(crate) fn template_of(
-        &self,
-        uri: &str,
-        principal: &Principal,
-        origin: Origin,
-    ) -> Option<(&Arc<ResourceTemplate>, Variables)> {
-        self.templates(principal, origin).find_map(|template| Some((template, template.template.matches(uri)?)))
+    pub(crate) fn template_of(&self, uri: &str, caller: &Caller) -> Option<(&Arc<ResourceTemplate>, Variables)> {
+        self.templates(caller).find_map(|template| Some((template, template.template.matches(uri)?)))
     }
 
     /// The template of exactly that text.
-    pub(crate) fn template(&self, text: &str, principal: &Principal, origin: Origin) -> Option<&Arc<ResourceTemplate>> {
-        self.templates(principal, origin).find(|template| template.template.as_str() == text)
+    pub(crate) fn template(&self, text: &str, caller: &Caller) -> Option<&Arc<ResourceTemplate>> {
+        self.templates(caller).find(|template| template.template.as_str() == text)
     }
 }
 

@@ -1,14 +1,15 @@
 //! The lists: tools, resources, templates, prompts, page by page.
 //!
 //! `tools/list` is what clients ask most, so its first page is kept as text for as long as the
-//! registry stays the same and every caller sees the same.
+//! registry stays the same, once for all callers who see the same.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::{CacheHint, Metadata, Registry, Resource, Snapshot};
+use tidegate_core::{CacheHint, Caller, Grants, Metadata, Registry, Resource, Snapshot, Toolset, TransportKind};
 
 use crate::answer::Message;
 use crate::cursor::page;
@@ -27,30 +28,65 @@ struct ListParams {
     cursor: Option<String>,
 }
 
-/// The first page of `tools/list` as the members of its result, for one dialect of one registry version.
+/// Pages kept; of more kinds of callers than these the oldest is forgotten.
+const CACHED_PAGES_MAX: usize = 64;
+
+/// The first pages of `tools/list` as the members of their results.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListCache {
-    pages: Mutex<Vec<CachedPage>>,
+    pages: Mutex<VecDeque<(Seen, Arc<str>)>>,
 }
 
+/// What decides which tools a caller sees and how they are written. Grants and toolsets are the same only if
+/// they are the same object: principals of the same roles share one.
 #[derive(Debug)]
-struct CachedPage {
+struct Seen {
     version: u64,
     dialect: &'static Dialect,
-    members: Arc<str>,
+    transport: TransportKind,
+    grants: Arc<Grants>,
+    toolset: Option<Arc<Toolset>>,
+}
+
+impl Seen {
+    /// `None` where the peer's address decides too.
+    fn by(caller: &Caller, snapshot: &Snapshot, dialect: &'static Dialect) -> Option<Self> {
+        (!snapshot.asks_for_networks()).then(|| Self {
+            version: snapshot.version(),
+            dialect,
+            transport: caller.origin.transport,
+            grants: caller.principal.grants.clone(),
+            toolset: caller.toolset.clone(),
+        })
+    }
+}
+
+impl PartialEq for Seen {
+    fn eq(&self, other: &Self) -> bool {
+        let same_toolset = match (&self.toolset, &other.toolset) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        self.version == other.version
+            && self.dialect == other.dialect
+            && self.transport == other.transport
+            && Arc::ptr_eq(&self.grants, &other.grants)
+            && same_toolset
+    }
 }
 
 impl ToolListCache {
-    fn get(&self, version: u64, dialect: &'static Dialect) -> Option<Arc<str>> {
-        let pages = self.pages.lock();
-        pages.iter().find(|page| page.version == version && page.dialect == dialect).map(|page| page.members.clone())
+    fn get(&self, seen: &Seen) -> Option<Arc<str>> {
+        self.pages.lock().iter().find(|(other, _)| other == seen).map(|(_, members)| members.clone())
     }
 
-    fn put(&self, version: u64, dialect: &'static Dialect, members: Arc<str>) {
+    fn put(&self, seen: Seen, members: Arc<str>) {
         let mut pages = self.pages.lock();
-        // One page per dialect of the newest version: at most five.
-        pages.retain(|page| page.version == version && page.dialect != dialect);
-        pages.push(CachedPage { version, dialect, members });
+        pages.retain(|(other, _)| other.version == seen.version && *other != seen);
+        if pages.len() >= CACHED_PAGES_MAX {
+            pages.pop_front();
+        }
+        pages.push_back((seen, members));
     }
 }
 
@@ -59,15 +95,15 @@ impl Service {
         let cursor = request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot();
         let (cache, dialect) = (snapshot.cache(), envelope.dialect);
-        let is_cached = cache.public && cursor.is_none();
-        if let Some(members) = is_cached.then(|| self.tool_lists.get(snapshot.version(), dialect)).flatten() {
+        let seen = cursor.is_none().then(|| Seen::by(&peer.caller, &snapshot, dialect)).flatten();
+        if let Some(members) = seen.as_ref().and_then(|seen| self.tool_lists.get(seen)) {
             return Ok(whole(envelope, &members, cache));
         }
-        let tools: Vec<_> = snapshot.tools(&peer.principal, peer.origin).collect();
+        let tools: Vec<_> = snapshot.tools(&peer.caller).collect();
         let (tools, next) = page("tools", tools, |tool| &tool.name, cursor.as_deref())?;
         let members = members("tools", tools.iter().map(|tool| wire::tool(tool, dialect)), next);
-        if is_cached {
-            self.tool_lists.put(snapshot.version(), dialect, members.as_str().into());
+        if let Some(seen) = seen {
+            self.tool_lists.put(seen, members.as_str().into());
         }
         Ok(whole(envelope, &members, cache))
     }
@@ -80,7 +116,7 @@ impl Service {
     ) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot();
-        let prompts: Vec<_> = snapshot.prompts(&peer.principal, peer.origin).collect();
+        let prompts: Vec<_> = snapshot.prompts(&peer.caller).collect();
         let (prompts, next) = page("prompts", prompts, |prompt| &prompt.name, cursor.as_deref())?;
         let members = members("prompts", prompts.iter().map(|prompt| wire::prompt(prompt, envelope.dialect)), next);
         Ok(whole(envelope, &members, snapshot.cache()))
@@ -94,7 +130,7 @@ impl Service {
     ) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
         let snapshot = self.registry().snapshot();
-        let templates: Vec<_> = snapshot.templates(&peer.principal, peer.origin).collect();
+        let templates: Vec<_> = snapshot.templates(&peer.caller).collect();
         let (templates, next) = page("templates", templates, |template| template.template.as_str(), cursor.as_deref())?;
         let templates = templates.iter().map(|template| wire::resource_template(template, envelope.dialect));
         Ok(whole(envelope, &members("resourceTemplates", templates, next), snapshot.cache()))
@@ -122,10 +158,10 @@ async fn resources(
     dialect: &'static Dialect,
     peer: &Peer,
 ) -> Result<Vec<Arc<Resource>>, RpcError> {
-    let mut resources: Vec<Arc<Resource>> = snapshot.resources(&peer.principal, peer.origin).cloned().collect();
-    for template in snapshot.templates(&peer.principal, peer.origin) {
+    let mut resources: Vec<Arc<Resource>> = snapshot.resources(&peer.caller).cloned().collect();
+    for template in snapshot.templates(&peer.caller) {
         if let Some(lister) = &template.lister {
-            let listed = registry.listed(&**lister, &peer.principal).await;
+            let listed = registry.listed(&**lister, &peer.caller.principal).await;
             let listed = listed.map_err(|error| RpcError::from_error(&error, None, dialect))?;
             resources.extend(listed.into_iter().map(Arc::new));
         }

@@ -9,8 +9,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
-    Budget, CacheHint, Call, CompletionRequest, ErrorKind, LogLevel, Metadata, Origin, Principal, Reference, Registry,
-    Target,
+    Budget, Call, Caller, CompletionRequest, ErrorKind, LogLevel, Metadata, Reference, Registry, Target,
 };
 
 use crate::answer::{Answer, AnswerStream, Message};
@@ -33,10 +32,8 @@ pub struct Service {
 /// Who sent a request, and what its connection or session knows.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Who asks.
-    pub principal: Arc<Principal>,
-    /// From where.
-    pub origin: Origin,
+    /// Who asks, and from where.
+    pub caller: Caller,
     /// What the transport can carry inline at most.
     pub carries: Budget,
     /// What a legacy handshake settled, if there was one.
@@ -269,9 +266,8 @@ impl Service {
         let uri = request.params::<ReadResourceParams>()?.uri;
         let call = self.call(Target::Resource(uri.clone()), &request, envelope.dialect, guard.as_ref(), peer);
         let snapshot = self.registry.snapshot();
-        let mime_type = snapshot.media_type(&uri, &peer.principal, peer.origin);
-        // What a resource holds may change at any time and may depend on who asks.
-        let cache = CacheHint { time_to_live: std::time::Duration::ZERO, public: false };
+        let mime_type = snapshot.media_type(&uri, &peer.caller);
+        let cache = snapshot.read_cache(&uri, &peer.caller);
         let encoder = ReadResourceEncoder::new(envelope.clone(), uri, mime_type, cache);
         self.stream(call, envelope.dialect, Box::new(encoder), guard, request.meta.progress_token).await
     }
@@ -285,7 +281,7 @@ impl Service {
     ) -> Result<Answer, RpcError> {
         let params: CallToolParams = request.params()?;
         let snapshot = self.registry.snapshot();
-        let prompt = snapshot.prompt(&params.name, &peer.principal, peer.origin).ok();
+        let prompt = snapshot.prompt(&params.name, &peer.caller).ok();
         let description = prompt.and_then(|prompt| prompt.description.clone());
         let mut call = self.call(Target::Prompt(params.name), &request, envelope.dialect, guard.as_ref(), peer);
         call.arguments = params.arguments.unwrap_or_default();
@@ -338,7 +334,7 @@ impl Service {
         guard: Option<&InFlightGuard>,
         peer: &Peer,
     ) -> Call {
-        let mut call = Call::new(target, peer.principal.clone(), peer.origin);
+        let mut call = Call::new(target, peer.caller.clone());
         call.carries = peer.carries;
         call.wants_progress = request.meta.progress_token.is_some();
         call.log_level = if dialect.stateless {

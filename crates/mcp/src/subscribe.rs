@@ -30,7 +30,7 @@ impl Service {
     pub(crate) fn subscribe(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
         let uri = request.params::<SubscribeParams>()?.uri;
         let refuse = |error: Error| RpcError::from_error(&error, Some(&uri), envelope.dialect);
-        if !self.registry().snapshot().has_resource(&uri, &peer.principal, peer.origin) {
+        if !self.registry().snapshot().has_resource(&uri, &peer.caller) {
             return Err(refuse(Error::new(ErrorKind::NotFound, format!("there is no resource {uri:?}"))));
         }
         if peer.session.as_ref().is_some_and(|session| !session.subscribe(&uri)) {

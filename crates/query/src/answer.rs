@@ -4,10 +4,12 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use serde_json::Value;
 use tidegate_core::{Content, Error, Job, Metadata, ReplySender};
 
 use crate::format::{Facts, Writer, cells};
+use crate::structured::Structured;
 
 /// Text that leaves at once, in bytes.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
@@ -17,6 +19,8 @@ const PIECE_BYTES: usize = 60 * 1024;
 const FIRST_PIECE_BYTES: usize = 4 * 1024;
 /// Text that an answer in batch mode holds back at most. A longer answer streams from there on.
 const HELD_BYTES_MAX: usize = 1024 * 1024;
+/// Answers whose budget is larger are text alone: the same rows as data would have to be gathered.
+const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 /// Kept free in the budget for the line that says what was not shown.
 const LINE_BYTES: usize = 300;
 /// Smaller budgets keep nothing free for the line.
@@ -51,6 +55,7 @@ pub(crate) struct Answer<'a> {
     job: &'a Job,
     reply: &'a ReplySender,
     writer: Box<dyn Writer>,
+    structured: Option<Structured>,
     rows_max: Option<u64>,
     /// Why the answer ends at `rows_max`.
     rows_cut: Cut,
@@ -88,6 +93,7 @@ impl<'a> Answer<'a> {
             job,
             reply,
             writer,
+            structured: None,
             rows_max,
             rows_cut,
             bytes_max: budget.bytes,
@@ -101,6 +107,14 @@ impl<'a> Answer<'a> {
             started,
             progress: Progress::default(),
         }
+    }
+
+    /// Gathers the rows as data too, where the budget bounds how much that can be.
+    pub(crate) fn with_structured(mut self, schema: &SchemaRef) -> Self {
+        if self.bytes_max.is_some_and(|max| max <= STRUCTURED_BYTES_MAX) {
+            self.structured = Some(Structured::new(schema));
+        }
+        self
     }
 
     /// The rows that [`Answer::look_at`] wants to see first.
@@ -134,6 +148,9 @@ impl<'a> Answer<'a> {
                 self.cut = Some(Cut::Bytes { next: self.piece.len() - before });
                 self.piece.truncate(before);
                 return Ok(ControlFlow::Break(()));
+            }
+            if let Some(structured) = &mut self.structured {
+                structured.row(&cells, row);
             }
             self.rows += 1;
             self.piece_rows += 1;
@@ -211,6 +228,9 @@ impl<'a> Answer<'a> {
         if let Some(cut) = self.cut {
             self.reply.end_text().await?;
             self.reply.block(Content::text(self.line(cut, hints))).await?;
+        }
+        if let Some(structured) = self.structured.take() {
+            self.reply.structured_text(structured.close(self.cut.is_some())).await?;
         }
         Ok(self.metadata(held))
     }

@@ -139,28 +139,39 @@ impl Databases {
         Self { by_name: databases.into_iter().map(|database| (database.name().to_owned(), database)).collect() }
     }
 
-    /// All of them, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Database>> {
-        self.by_name.values()
+    /// Those that `principal` may ask, in the order of their names.
+    pub fn of(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn Database>> {
+        self.by_name.values().filter(|database| principal.grants.databases.includes(database.name()))
     }
 
-    /// The one of that name; without a name, the only one there is.
+    /// The one of that name, whoever asks: for what the configuration itself points at.
+    pub fn configured(&self, name: &str) -> Option<&Arc<dyn Database>> {
+        self.by_name.get(name)
+    }
+
+    /// The names of all, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// The one of that name, if `principal` may ask it; without a name, the only one it may ask.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names, `InvalidArguments` when a name is needed.
-    pub fn get(&self, name: Option<&str>) -> Result<&Arc<dyn Database>, Error> {
-        let names = || self.by_name.keys().cloned();
+    /// `NotFound` with the nearest names, the same whether it is hidden or absent; `InvalidArguments` when a name is
+    /// needed.
+    pub fn get(&self, name: Option<&str>, principal: &Principal) -> Result<&Arc<dyn Database>, Error> {
+        let names = || self.of(principal).map(|database| database.name().to_owned());
         match name {
-            Some(name) => self.by_name.get(name).ok_or_else(|| {
-                let near = nearest(name, self.by_name.keys().map(String::as_str));
+            Some(name) => self.of(principal).find(|database| database.name() == name).ok_or_else(|| {
+                let near = nearest(name, self.of(principal).map(|database| database.name()));
                 let choices = if near.is_empty() { names().take(20).collect() } else { near };
                 Error::new(ErrorKind::NotFound, format!("there is no database {name:?}")).with_choices(choices)
             }),
             None => {
-                let mut all = self.by_name.values();
+                let mut all = self.of(principal);
                 match (all.next(), all.next()) {
                     (Some(only), None) => Ok(only),
-                    (None, _) => Err(Error::new(ErrorKind::NotFound, "this node has no databases")),
+                    (None, _) => Err(Error::new(ErrorKind::NotFound, "there are no databases to ask")),
                     _ => {
                         Err(Error::new(ErrorKind::InvalidArguments, "name the database to ask: argument \"database\"")
                             .with_choices(names().take(20)))

@@ -71,6 +71,11 @@ pub struct Question {
     pub extract: Option<String>,
     /// When rows leave.
     pub mode: Mode,
+    /// Whether the rows are wanted as data too, beside their text.
+    pub structured: bool,
+    /// How to ask for the rest when the budget ends the answer: a sentence. Without it the caller is told of the
+    /// arguments that the built-in tools have.
+    pub more: Option<String>,
 }
 
 /// How rows that are there already shall look.
@@ -112,15 +117,21 @@ impl Executor {
         let batch = runs_in_batch(question.mode, question.format, plan.as_ref());
         let kind = Kind::of(question.extract.as_deref(), &schema)?;
         let batch = batch || matches!(kind, Kind::Values(_));
-        let answer = Answer::new(kind.writer(question.format, &schema), batch, question.max_rows, job, reply, started);
+        let mut answer =
+            Answer::new(kind.writer(question.format, &schema), batch, question.max_rows, job, reply, started);
+        if question.structured {
+            answer = answer.with_structured(&kind.schema(&schema));
+        }
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
         reply.progress(0.0, None, Some("the query runs".to_owned())).await?;
         let rows = or_cancelled(job, plan.run(job)).await?;
+        let more = |built_in: &str| question.more.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = Hints {
             noun: kind.noun(),
-            limit: "Ask for less (where, group_by, select) or a larger limit.".to_owned(),
-            budget: "Ask for less (where, group_by, select), or for the rows after the last one (order_by, where)."
-                .to_owned(),
+            limit: more("Ask for less (where, group_by, select) or a larger limit."),
+            budget: more(
+                "Ask for less (where, group_by, select), or for the rows after the last one (order_by, where).",
+            ),
         };
         deliver(rows.batches, kind, answer, &hints, job, reply).await
     }
@@ -167,6 +178,14 @@ impl Kind {
         match extract {
             None => Ok(Self::Rows),
             Some(column) => Ok(Self::Values(Box::new(Distinct::new(column, schema)?))),
+        }
+    }
+
+    /// The columns of what is answered.
+    fn schema(&self, schema: &SchemaRef) -> SchemaRef {
+        match self {
+            Self::Rows => schema.clone(),
+            Self::Values(distinct) => distinct.schema(schema),
         }
     }
 
@@ -221,17 +240,25 @@ async fn deliver(
 
 /// Lets the rows flow until they end or the answer does.
 async fn stream(batches: &mut Batches, answer: &mut Answer<'_>, job: &Job) -> Result<(), Error> {
-    let (mut first, mut rows) = (Vec::new(), 0);
-    while rows < answer.lookahead_rows() {
-        let Some(batch) = next(batches, job).await? else { break };
-        rows += batch.num_rows();
-        first.push(batch);
+    let (mut first, mut rows, mut has_ended) = (Vec::new(), 0, false);
+    while rows < answer.lookahead_rows() && !has_ended {
+        match next(batches, job).await? {
+            Some(batch) => {
+                rows += batch.num_rows();
+                first.push(batch);
+            }
+            None => has_ended = true,
+        }
     }
     answer.look_at(&first);
     for batch in first {
         if answer.push(&batch).await?.is_break() {
             return Ok(());
         }
+    }
+    if has_ended {
+        // A stream that has ended may not be asked again.
+        return Ok(());
     }
     loop {
         let batch = match batches.next().now_or_never() {

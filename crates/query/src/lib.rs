@@ -21,6 +21,8 @@ mod refusal;
 mod render;
 mod spec;
 mod statement;
+mod structured;
+mod template;
 
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
@@ -31,3 +33,5 @@ pub use spec::{
     Selection,
 };
 pub use statement::{Parameter, SqlDialect, Statement};
+pub use structured::output_schema;
+pub use template::{FilledSql, Filling, SqlTemplate};

@@ -79,12 +79,13 @@ fn expect_end(parser: &Parser<'_>, expected: &str) -> Result<(), ParserError> {
 
 /// Whether the escapes of strings and names are resolved or left as they stand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Escapes {
+pub(crate) enum Escapes {
     Resolved,
     Verbatim,
 }
 
-fn tokens(sql: &str, dialect: SqlDialect, escapes: Escapes) -> Result<Vec<TokenWithSpan>, Error> {
+/// The words and signs of `sql`, with their places.
+pub(crate) fn tokens(sql: &str, dialect: SqlDialect, escapes: Escapes) -> Result<Vec<TokenWithSpan>, Error> {
     Tokenizer::new(dialect.parser_dialect(), sql)
         .with_unescape(escapes == Escapes::Resolved)
         .tokenize_with_location()

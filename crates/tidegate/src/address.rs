@@ -1,4 +1,4 @@
-//! Where the server may listen: on loopback, until callers can prove who they are.
+//! Where the server may listen: beyond this machine only if it asks who calls.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -7,13 +7,14 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// A listener at `address` (`host:port`).
-pub(crate) async fn listen(address: &str) -> Result<TcpListener, Failure> {
+/// A listener at `address` (`host:port`); `asks` says that callers must prove who they are.
+pub(crate) async fn listen(address: &str, asks: bool) -> Result<TcpListener, Failure> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| Failure::Usage(format!("--listen {address}: {error}; write it as 127.0.0.1:7070")))?
         .collect();
-    if addresses.is_empty() || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback()) {
+    let reaches_out = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
+    if addresses.is_empty() || (!asks && reaches_out()) {
         return Err(Failure::Usage(refusal(address)));
     }
     let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
@@ -24,10 +25,11 @@ pub(crate) async fn listen(address: &str) -> Result<TcpListener, Failure> {
 
 fn refusal(address: &str) -> String {
     format!(
-        "{address} can be reached from other machines, and anybody who reaches it could read the data: this version cannot \
-         ask callers who they are.\n\
-         Listen on 127.0.0.1:7070 instead, and let others in through something that does ask: a reverse proxy with \
-         authentication in front of it (with --allow-host NAME), or a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE)."
+        "{address} can be reached from other machines, and anybody who reaches it could read the data: nobody is asked who \
+         they are.\n\
+         Either let callers show keys: tidegate key add NAME --role ROLE, and a configuration with that role and\n\
+         \n    auth:\n      keys: tidegate-keys.json\n\n\
+         or listen on 127.0.0.1:7070 and let others in through a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE)."
     )
 }
 
@@ -39,10 +41,10 @@ mod tests {
     async fn only_loopback_is_listened_on() {
         for address in ["127.0.0.1:0", "[::1]:0", "localhost:0"] {
             // A machine without IPv6 cannot listen there, but that is not refused as a usage.
-            assert!(!matches!(listen(address).await, Err(Failure::Usage(_))), "{address}");
+            assert!(!matches!(listen(address, false).await, Err(Failure::Usage(_))), "{address}");
         }
         for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "127.0.0.1", "nonsense"] {
-            assert!(matches!(listen(address).await, Err(Failure::Usage(_))), "{address}");
+            assert!(matches!(listen(address, false).await, Err(Failure::Usage(_))), "{address}");
         }
     }
 }

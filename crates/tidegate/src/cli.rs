@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{call, completions, demo, query, serve, stdio, tools};
+use crate::commands::{access, call, client, completions, config, demo, doctor, key, query, serve, stdio, tools};
 use crate::failure::Failure;
 use crate::options::Options;
 
@@ -25,6 +25,14 @@ pub(crate) enum Command {
     Query(query::Query),
     Call(call::Call),
     Tools(tools::Tools),
+    Client(client::Client),
+    Doctor(doctor::Doctor),
+    #[command(subcommand)]
+    Config(config::Config),
+    #[command(subcommand)]
+    Key(key::Key),
+    #[command(subcommand)]
+    Access(access::Access),
     Completions(completions::Completions),
 }
 
@@ -33,7 +41,15 @@ impl Command {
     pub(crate) fn log_level_default(&self) -> &'static str {
         match self {
             Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",
-            Self::Query(_) | Self::Call(_) | Self::Tools(_) | Self::Completions(_) => "warn",
+            Self::Query(_)
+            | Self::Call(_)
+            | Self::Tools(_)
+            | Self::Client(_)
+            | Self::Doctor(_)
+            | Self::Config(_)
+            | Self::Key(_)
+            | Self::Access(_)
+            | Self::Completions(_) => "warn",
         }
     }
 
@@ -44,7 +60,12 @@ impl Command {
             Self::Stdio(stdio) => stdio.run(options).await,
             Self::Query(query) => query.run(options).await,
             Self::Call(call) => call.run(options).await,
-            Self::Tools(tools) => tools.run(),
+            Self::Tools(tools) => tools.run(options).await,
+            Self::Client(client) => client.run(options),
+            Self::Doctor(doctor) => doctor.run(options).await,
+            Self::Config(config) => config.run(options).await,
+            Self::Key(key) => key.run(options),
+            Self::Access(access) => access.run(options).await,
             Self::Completions(completions) => completions.run(),
         }
     }

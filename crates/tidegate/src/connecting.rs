@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 
 use crate::commands::serve::Help;
+use crate::opened::Opened;
 use crate::source::{Source, sources_or_here};
 
 /// Questions for the demo, one for each kind of join.
@@ -33,9 +34,14 @@ pub(crate) fn announce(address: SocketAddr, help: Help) {
 }
 
 /// Says to somebody who started `tidegate stdio` by hand that a client is meant to do that.
-pub(crate) fn announce_stdio(sources: &[Source]) {
+pub(crate) fn announce_stdio(sources: &[Source], opened: &Opened) {
     let mut arguments = vec!["stdio".to_owned()];
-    arguments.extend(sources_or_here(sources).iter().map(Source::absolute_argument));
+    if opened.has_file {
+        arguments.extend(["--config".to_owned(), opened.loaded.path().display().to_string()]);
+        arguments.extend(sources.iter().map(Source::absolute_argument));
+    } else {
+        arguments.extend(sources_or_here(sources).iter().map(Source::absolute_argument));
+    }
     let program = std::env::current_exe().unwrap_or_else(|_| "tidegate".into());
     let servers = json!({"mcpServers": {"tidegate": {"command": program, "args": arguments}}});
     let text =

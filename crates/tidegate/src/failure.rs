@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use tidegate_core::Error;
 
+use crate::config::Broken;
+
 /// The question failed, or the server did.
 const FAILED: u8 = 1;
 /// The command line asks for something that cannot be.
@@ -18,6 +20,8 @@ const LABEL: Style = AnsiColor::Red.on_default().bold();
 pub(crate) enum Failure {
     /// The command line asks for something that cannot be.
     Usage(String),
+    /// The configuration cannot be used.
+    Configuration(Broken),
     /// The question was answered with an error.
     Question(Error),
     /// Anything else.
@@ -32,6 +36,7 @@ impl Failure {
         let (message, code) = match self {
             Self::NobodyReads => return ExitCode::SUCCESS,
             Self::Usage(message) => (message, USAGE),
+            Self::Configuration(broken) => (format!("the configuration cannot be used\n{broken}"), USAGE),
             Self::Question(error) => (error.to_string(), FAILED),
             Self::Other(error) => (format!("{error:#}"), FAILED),
         };
@@ -44,6 +49,12 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Other(error)
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        Self::Configuration(broken)
     }
 }
 

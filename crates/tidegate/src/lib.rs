@@ -19,8 +19,9 @@
 
 mod node;
 
-pub use node::{Node, NodeBuilder};
+pub use node::{Node, NodeBuilder, State};
 
+pub use tidegate_auth as auth;
 pub use tidegate_core as core;
 pub use tidegate_engines as engines;
 pub use tidegate_mcp as mcp;

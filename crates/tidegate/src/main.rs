@@ -2,14 +2,18 @@
 
 mod address;
 mod cli;
+mod client;
 mod commands;
+mod config;
 mod connecting;
 mod demo_data;
 mod failure;
 mod logging;
+mod opened;
 mod options;
 mod output;
 mod quantity;
+mod reload;
 mod shutdown;
 mod source;
 

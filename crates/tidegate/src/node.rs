@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Limits, Registry, SnapshotBuilder};
+use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder};
 use tidegate_mcp::{About, Service};
 use tidegate_query::{Database, Databases, Executor};
 use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
@@ -15,6 +15,13 @@ pub struct Node {
     registry: Arc<Registry>,
     service: Arc<Service>,
     metrics: Arc<Metrics>,
+    identity: Identity,
+}
+
+/// What a node offers from some moment on: databases, and entries that may lean on them.
+pub struct State {
+    view: Arc<NodeView>,
+    entries: SnapshotBuilder,
 }
 
 /// Puts a [`Node`] together.
@@ -63,9 +70,36 @@ impl Node {
         &self.metrics
     }
 
+    /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
+    pub fn state(&self, databases: impl IntoIterator<Item = Arc<dyn Database>>, built_in: &Allowed) -> State {
+        let executor = Executor::new(self.registry.events().clone());
+        let view = NodeView::new(Databases::new(databases), executor, self.identity.clone());
+        view.attach(&self.registry);
+        let entries = tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, built_in);
+        State { view, entries }
+    }
+
+    /// Enters `state`, whole and at once: calls that run end on what they began with, and clients are told.
+    pub fn enter(&self, state: State) {
+        self.registry.swap(state.entries.build());
+    }
+
     /// Waits until every call has ended; after `within` cancels those that still run.
     pub async fn drain(&self, within: Duration) {
         self.registry.drain(within).await;
+    }
+}
+
+impl State {
+    /// What its entries know of the node.
+    pub fn view(&self) -> &Arc<NodeView> {
+        &self.view
+    }
+
+    /// Adds tools, resources, prompts and toolsets; they win over built-in ones of the same name.
+    #[must_use]
+    pub fn entries(self, add: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
+        Self { entries: add(self.entries), ..self }
     }
 }
 
@@ -88,6 +122,13 @@ impl NodeBuilder {
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = identity;
+        self
+    }
+
+    /// Sets what the node is called for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.identity.title = title.into();
         self
     }
 
@@ -130,14 +171,14 @@ impl NodeBuilder {
             entries = tidegate_tools::register(entries, &view);
         }
         let entries = self.entries.into_iter().fold(entries, |entries, add| add(entries));
-        let registry = Registry::new(entries.build(), self.limits, events);
+        let registry = Registry::new(entries.limits(self.limits).build(), events);
         view.attach(&registry);
         let about = About {
-            name: self.identity.name,
-            title: Some(self.identity.title),
-            version: self.identity.version,
+            name: self.identity.name.clone(),
+            title: Some(self.identity.title.clone()),
+            version: self.identity.version.clone(),
             instructions: Some(self.instructions),
         };
-        Node { service: Service::new(registry.clone(), about), registry, metrics }
+        Node { service: Service::new(registry.clone(), about), registry, metrics, identity: self.identity }
     }
 }

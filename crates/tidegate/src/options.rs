@@ -7,29 +7,38 @@ use clap::{Args, ValueEnum};
 use tidegate_core::{Budget, Limits};
 use tidegate_engines::EngineOptions;
 
+use crate::config::{self, Config, Loaded};
+use crate::failure::Failure;
 use crate::quantity::{self, Bound};
 
+/// Disk that queries may spill to, unless said.
+const SPILL_BYTES: u64 = 10 << 30;
+
 /// Options that every verb takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options for every verb")]
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) log: LogOptions,
 
-    /// Ends a call that runs longer
+    /// Configuration [default: tidegate.yaml in the current folder, if it is there and no PATH is named]
+    #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Ends a call that runs longer [default: 60s]
     #[arg(long, global = true, value_name = "DURATION", env = "TIDEGATE_TIMEOUT", hide_env_values = true)]
-    #[arg(default_value = "60s", value_parser = quantity::duration)]
-    timeout: Duration,
+    #[arg(value_parser = quantity::duration)]
+    timeout: Option<Duration>,
 
     /// Memory that all queries together may hold; beyond it they spill to disk [default: a quarter of the machine's]
     #[arg(long, global = true, value_name = "SIZE", env = "TIDEGATE_MEMORY", hide_env_values = true)]
     #[arg(value_parser = quantity::size_in_memory)]
     memory: Option<usize>,
 
-    /// Disk that all queries together may spill to
+    /// Disk that all queries together may spill to [default: 10GiB]
     #[arg(long, global = true, value_name = "SIZE", env = "TIDEGATE_SPILL", hide_env_values = true)]
-    #[arg(default_value = "10GiB", value_parser = quantity::size)]
-    spill: u64,
+    #[arg(value_parser = quantity::size)]
+    spill: Option<u64>,
 
     /// Folder in which queries spill [default: the system's for temporary files]
     #[arg(long, global = true, value_name = "FOLDER", env = "TIDEGATE_SPILL_FOLDER", hide_env_values = true)]
@@ -47,7 +56,7 @@ pub(crate) struct Options {
 }
 
 /// What is logged, on standard error.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct LogOptions {
     /// off, error, warn, info, debug, trace, or directives such as tidegate_mcp=debug [default: info when serving, else warn]
     #[arg(long = "log", global = true, value_name = "LEVEL", env = "TIDEGATE_LOG", hide_env_values = true)]
@@ -68,28 +77,64 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-impl Options {
-    /// The bounds of calls that come from clients, whose models pay for every character.
-    pub(crate) fn limits_for_clients(&self) -> Limits {
+/// Who reads the answers of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// Clients, whose models pay for every character.
+    Clients,
+    /// People and files behind the command line.
+    CommandLine,
+}
+
+/// The bounds of calls that flags and environment ask for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LimitFlags {
+    timeout: Option<Duration>,
+    inline_bytes: Option<Bound<usize>>,
+    inline_rows: Option<Bound<u64>>,
+    audience: Audience,
+}
+
+impl LimitFlags {
+    /// The bounds of calls: flag over environment over file over default.
+    pub(crate) fn over(self, config: &Config) -> Limits {
         let default = Limits::default();
-        Limits { inline: self.inline(default.inline), timeout: self.timeout, ..default }
+        let inline = match self.audience {
+            Audience::Clients => config::inline(config, default.inline),
+            // The file speaks of clients.
+            Audience::CommandLine => Budget::default(),
+        };
+        let timeout = self.timeout.or(config.limits.timeout.map(|time| time.0)).unwrap_or(default.timeout);
+        let inline = Budget {
+            rows: self.inline_rows.map_or(inline.rows, Bound::limit),
+            bytes: self.inline_bytes.map_or(inline.bytes, Bound::limit),
+        };
+        Limits { inline, timeout, ..default }
+    }
+}
+
+impl Options {
+    /// The same options with another configuration.
+    pub(crate) fn with_config(&self, file: PathBuf) -> Self {
+        Self { config: Some(file), ..self.clone() }
     }
 
-    /// The bounds of calls from the command line, whose answers go to people and files.
-    pub(crate) fn limits_for_command_line(&self) -> Limits {
-        Limits { inline: self.inline(Budget::default()), timeout: self.timeout, ..Limits::default() }
+    /// The bounds of calls whose answers go to `audience`.
+    pub(crate) fn limits_for(&self, audience: Audience) -> LimitFlags {
+        let (timeout, inline_bytes, inline_rows) = (self.timeout, self.inline_bytes, self.inline_rows);
+        LimitFlags { timeout, inline_bytes, inline_rows, audience }
     }
 
-    fn inline(&self, default: Budget) -> Budget {
-        Budget {
-            rows: self.inline_rows.map_or(default.rows, Bound::limit),
-            bytes: self.inline_bytes.map_or(default.bytes, Bound::limit),
-        }
-    }
-
-    /// The bounds of the embedded engine.
-    pub(crate) fn engine(&self) -> EngineOptions {
-        let options = self.memory.map_or_else(EngineOptions::default, EngineOptions::with_memory);
-        EngineOptions { spill_bytes: self.spill, spill_folder: self.spill_folder.clone(), ..options }
+    /// The bounds of the embedded engine: flag over environment over file over default.
+    pub(crate) fn engine(&self, loaded: &Loaded) -> Result<EngineOptions, Failure> {
+        let limits = &loaded.config.limits;
+        let memory = match (self.memory, limits.memory) {
+            (None, Some(size)) => Some(quantity::in_memory(size.0).map_err(Failure::Usage)?),
+            (memory, _) => memory,
+        };
+        let options = memory.map_or_else(EngineOptions::default, EngineOptions::with_memory);
+        let spill_bytes = self.spill.or(limits.spill.map(|size| size.0)).unwrap_or(SPILL_BYTES);
+        let of_file = || limits.spill_folder.as_ref().map(|folder| loaded.resolve(folder));
+        Ok(EngineOptions { spill_bytes, spill_folder: self.spill_folder.clone().or_else(of_file), ..options })
     }
 }

@@ -52,9 +52,11 @@ impl Printer {
                 self.text(output, &described(content))?;
                 self.end_line(output)
             }
+            // The same as the text that was printed.
+            Chunk::Structured(_) if self.has_streamed => Ok(()),
             Chunk::Structured(value) => {
                 self.end_line(output)?;
-                self.text(output, &value.to_string())
+                self.text(output, value.get())
             }
             Chunk::Completion(_) | Chunk::Notice(_) => Ok(()),
         }?;

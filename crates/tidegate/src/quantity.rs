@@ -43,7 +43,12 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 /// Bytes that must fit the machine's address space.
 pub(crate) fn size_in_memory(text: &str) -> Result<usize, String> {
-    usize::try_from(size(text)?).map_err(|_| "more than this machine can address".to_owned())
+    in_memory(size(text)?)
+}
+
+/// A size that must fit the machine's address space.
+pub(crate) fn in_memory(bytes: u64) -> Result<usize, String> {
+    usize::try_from(bytes).map_err(|_| "more than this machine can address".to_owned())
 }
 
 /// A duration: `500ms`, `60s`, `5m`, `1h`.

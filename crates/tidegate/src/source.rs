@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use tidegate::Node;
-use tidegate_core::Limits;
 use tidegate_engines::{Engine, FileDatabase};
+use tidegate_query::Database;
 
 use crate::failure::Failure;
 
@@ -57,15 +56,14 @@ impl Source {
     }
 }
 
-/// A node over `sources`; without any, over the current folder.
-pub(crate) fn node(sources: &[Source], limits: Limits, engine: &Engine) -> Result<Node, Failure> {
-    let mut node = Node::builder().limits(limits);
-    for (name, path) in by_name(sources_or_here(sources))? {
+/// The databases of `sources`.
+pub(crate) fn databases(sources: &[Source], engine: &Engine) -> Result<Vec<Arc<dyn Database>>, Failure> {
+    let open = |(name, path)| {
         let database = FileDatabase::open(name, vec![path], engine);
         let database = database.map_err(|error| Failure::Usage(format!("cannot open {error}")))?;
-        node = node.database(Arc::new(database));
-    }
-    Ok(node.build())
+        Ok(Arc::new(database) as Arc<dyn Database>)
+    };
+    by_name(sources)?.into_iter().map(open).collect()
 }
 
 /// `sources`, or the current folder when nothing is named.

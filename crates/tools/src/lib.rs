@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ask;
+pub mod declared;
 mod definition;
 mod discover;
 mod instructions;
@@ -15,32 +16,44 @@ mod pattern;
 mod prompts;
 mod resources;
 mod table;
+mod toolset;
 
 use std::sync::Arc;
 
-use tidegate_core::{Snapshot, SnapshotBuilder};
+use tidegate_core::{Allowed, Snapshot, SnapshotBuilder};
 
 pub use instructions::INSTRUCTIONS;
 pub use node::{Identity, NodeView};
+pub use toolset::DISCOVER;
 
 /// Adds everything that is built in to `builder`.
 #[must_use]
 pub fn register(builder: SnapshotBuilder, node: &Arc<NodeView>) -> SnapshotBuilder {
-    builder
-        .tool(discover::list_databases::tool(node))
-        .tool(discover::list_tables::tool(node))
-        .tool(discover::get_schema::tool(node))
-        .tool(ask::query::tool(node))
-        .tool(ask::sql::tool(node))
-        .tool(ask::explain::tool(node))
-        .tool(operate::list_jobs::tool(node))
-        .tool(operate::cancel_job::tool(node))
-        .tool(operate::node_status::tool(node))
-        .tool(operate::server_info::tool(node))
-        .template(resources::database::template(node))
-        .template(resources::table::template(node))
-        .prompt(prompts::explore::prompt(node))
-        .prompt(prompts::ask::prompt(node))
+    register_allowed(builder, node, &Allowed::Everything)
+}
+
+/// Adds what is built in to `builder`, as far as `allowed` includes its name.
+#[must_use]
+pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed: &Allowed) -> SnapshotBuilder {
+    let tools = [
+        discover::list_databases::tool(node),
+        discover::list_tables::tool(node),
+        discover::get_schema::tool(node),
+        ask::query::tool(node),
+        ask::sql::tool(node),
+        ask::explain::tool(node),
+        operate::list_jobs::tool(node),
+        operate::cancel_job::tool(node),
+        operate::node_status::tool(node),
+        operate::server_info::tool(node),
+    ];
+    let templates = [resources::database::template(node), resources::table::template(node)];
+    let prompts = [prompts::explore::prompt(node), prompts::ask::prompt(node)];
+    let builder = toolset::register(builder, node);
+    let builder = tools.into_iter().filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
+    let templates = templates.into_iter().filter(|template| allowed.includes(&template.name));
+    let builder = templates.fold(builder, SnapshotBuilder::template);
+    prompts.into_iter().filter(|prompt| allowed.includes(&prompt.name)).fold(builder, SnapshotBuilder::prompt)
 }
 
 /// A snapshot of exactly what is built in.

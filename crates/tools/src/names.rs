@@ -16,7 +16,7 @@ impl Completer for Names {
     async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error> {
         match request.argument.as_str() {
             "database" => {
-                let names = self.0.databases.iter().map(|database| database.name().to_owned());
+                let names = self.0.databases.of(job.principal()).map(|database| database.name().to_owned());
                 Ok(Completion::of(names, &request.value))
             }
             "table" => {

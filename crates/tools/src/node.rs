@@ -63,10 +63,10 @@ impl NodeView {
     }
 
     pub(crate) fn limits(&self) -> Result<Limits, Error> {
-        Ok(*self.registry()?.limits())
+        Ok(self.registry()?.limits())
     }
 
-    fn registry(&self) -> Result<Arc<Registry>, Error> {
+    pub(crate) fn registry(&self) -> Result<Arc<Registry>, Error> {
         let starting = || Error::new(ErrorKind::Unavailable, "the node is starting or stopping; try again");
         self.registry.get().and_then(Weak::upgrade).ok_or_else(starting)
     }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::event::Event;
-use tidegate_core::{Budget, Error, Origin, Principal, TransportKind};
-use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service, decode};
+use tidegate_core::{Allowed, Authenticator, Budget, Caller, Error, LetEverybodyIn, Origin, Toolset, TransportKind};
+use tidegate_mcp::{
+    Answer, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service, Session, decode,
+};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -24,9 +26,13 @@ const REQUESTS_MAX: usize = 512;
 /// at most doubles them but for control characters.
 const CARRIED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bounds of one stdio connection.
-#[derive(Debug, Clone, Copy)]
+/// Whose connection it is, and its bounds.
+#[derive(Clone)]
 pub struct StdioOptions {
+    /// Says who the process's own user is.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// The name of the toolset that is served; none for the whole registry.
+    pub toolset: Option<String>,
     /// Longer messages of the client are refused, in bytes.
     pub message_bytes_max: usize,
     /// Longer answers are refused, in bytes; they wait on disk until they are complete.
@@ -38,6 +44,8 @@ pub struct StdioOptions {
 impl Default for StdioOptions {
     fn default() -> Self {
         Self {
+            authenticator: Arc::new(LetEverybodyIn),
+            toolset: None,
             message_bytes_max: 4 * 1024 * 1024,
             answer_bytes_max: 16 * 1024 * 1024 * 1024,
             drain_within: Duration::from_secs(10),
@@ -61,6 +69,7 @@ pub async fn serve(
     service.registry().events().tell(Event::ConnectionOpened { transport });
     let (outgoing, lines) = mpsc::channel(OUTGOING_MAX);
     let mut writing = tokio::spawn(write_lines(lines, writer));
+    let drain_within = options.drain_within;
     let mut connection = Connection::new(service.clone(), outgoing, options);
     let read = tokio::select! {
         biased;
@@ -70,7 +79,7 @@ pub async fn serve(
     };
     connection.drain().await;
     // A client that no longer reads must not keep the process.
-    let written = match tokio::time::timeout(options.drain_within, &mut writing).await {
+    let written = match tokio::time::timeout(drain_within, &mut writing).await {
         Ok(joined) => joined.unwrap_or(Ok(())),
         Err(_) => {
             writing.abort();
@@ -107,7 +116,8 @@ async fn write_lines(
 
 struct Connection {
     service: Arc<Service>,
-    peer: Peer,
+    session: Option<Arc<Session>>,
+    in_flight: Arc<InFlight>,
     outgoing: mpsc::Sender<Outgoing>,
     options: StdioOptions,
     places: Arc<Semaphore>,
@@ -116,16 +126,28 @@ struct Connection {
 
 impl Connection {
     fn new(service: Arc<Service>, outgoing: mpsc::Sender<Outgoing>, options: StdioOptions) -> Self {
-        let is_bounded = service.registry().limits().inline.bytes.is_some();
-        let peer = Peer {
-            principal: Principal::owner(),
-            origin: Origin { transport: TransportKind::Stdio, peer: None },
-            carries: Budget { rows: None, bytes: is_bounded.then_some(CARRIED_BYTES_MAX) },
-            session: None,
-            in_flight: Some(Arc::new(InFlight::default())),
-        };
         let places = Arc::new(Semaphore::new(REQUESTS_MAX));
-        Self { service, peer, outgoing, options, places, tasks: TaskTracker::new() }
+        let in_flight = Arc::new(InFlight::default());
+        Self { service, session: None, in_flight, outgoing, options, places, tasks: TaskTracker::new() }
+    }
+
+    /// Who asks, by the configuration and the registry of this moment.
+    fn peer(&self) -> Peer {
+        let snapshot = self.service.registry().snapshot();
+        let origin = Origin { transport: TransportKind::Stdio, peer: None };
+        let caller = Caller::new(self.options.authenticator.local(), origin);
+        let toolset = self.options.toolset.as_ref().map(|name| {
+            // A toolset that a reload took away has nothing in it.
+            let gone = || Arc::new(Toolset { name: name.clone(), entries: Allowed::NOTHING });
+            snapshot.toolset(name, &caller).cloned().unwrap_or_else(gone)
+        });
+        let is_bounded = snapshot.limits().inline.bytes.is_some();
+        Peer {
+            caller: caller.through(toolset),
+            carries: Budget { rows: None, bytes: is_bounded.then_some(CARRIED_BYTES_MAX) },
+            session: self.session.clone(),
+            in_flight: Some(self.in_flight.clone()),
+        }
     }
 
     async fn read_until_end(&mut self, reader: impl tokio::io::AsyncRead + Unpin) -> std::io::Result<()> {
@@ -156,7 +178,7 @@ impl Connection {
         match decode(line) {
             Ok(Incoming::Request(request)) if self.is_handshake(&request) => self.shake_hands(&request).await,
             Ok(Incoming::Request(request)) => self.spawn(Work::Request(request)).await,
-            Ok(Incoming::Notification(notification)) => self.service.notified(&notification, &self.peer),
+            Ok(Incoming::Notification(notification)) => self.service.notified(&notification, &self.peer()),
             Ok(Incoming::Response) => {}
             Ok(Incoming::Batch(messages)) => self.spawn(Work::Batch(messages)).await,
             Err(rejection) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
@@ -168,10 +190,9 @@ impl Connection {
     }
 
     async fn shake_hands(&mut self, request: &Request) {
-        let in_flight = self.peer.in_flight.clone().unwrap_or_default();
-        match self.service.initialize(request, in_flight) {
+        match self.service.initialize(request, self.in_flight.clone()) {
             Ok((session, message)) => {
-                self.peer.session = Some(Arc::new(session));
+                self.session = Some(Arc::new(session));
                 self.send(Outgoing::Whole(message.bytes)).await;
             }
             Err(error) => self.refuse(Some(&request.id), &error).await,
@@ -183,7 +204,7 @@ impl Connection {
         let Ok(place) = self.places.clone().acquire_owned().await else { return };
         let task = WorkTask {
             service: self.service.clone(),
-            peer: self.peer.clone(),
+            peer: self.peer(),
             outgoing: self.outgoing.clone(),
             answer_bytes_max: self.options.answer_bytes_max,
         };
@@ -208,7 +229,7 @@ impl Connection {
     }
 
     async fn tell_of_changes(&self) {
-        if let Some(session) = &self.peer.session {
+        if let Some(session) = &self.session {
             for notification in self.service.changes(session) {
                 self.send(Outgoing::Whole(notification)).await;
             }
@@ -224,9 +245,7 @@ impl Connection {
     async fn drain(self) {
         self.tasks.close();
         if tokio::time::timeout(self.options.drain_within, self.tasks.wait()).await.is_err() {
-            if let Some(in_flight) = &self.peer.in_flight {
-                in_flight.cancel_all();
-            }
+            self.in_flight.cancel_all();
             // A task may still wait for an output that nobody reads.
             let _ = tokio::time::timeout(Duration::from_secs(1), self.tasks.wait()).await;
         }

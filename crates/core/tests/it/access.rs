@@ -1,26 +1,25 @@
 //! Who may see and call what, and from where: asked at list and at call, and silent about what is hidden.
 
-use std::sync::Arc;
-
 use tidegate_core::{
-    Access, Acl, CompletionRequest, Network, Origin, Principal, Reference, ResourceTemplate, SnapshotBuilder, Target,
-    Tool, TransportKind, UriTemplate,
+    Access, Acl, Allowed, Caller, CompletionRequest, Grants, Network, Origin, Principal, Reference, ResourceTemplate,
+    SnapshotBuilder, Target, Tool, Toolset, TransportKind, UriTemplate,
 };
 
 use crate::host::{
-    Host, LOCAL, call, called_by, caller, prompt_that_says, resource_that_says, saying, tool_call, tool_that_says,
+    Host, call, called_by, granted, owner, prompt_that_says, resource_that_says, saying, somebody, tool_call,
+    tool_that_says,
 };
 
-fn demanding(permissions: &[&str]) -> Access {
-    Access { permissions: permissions.iter().map(|name| (*name).to_owned()).collect(), acl: Acl::default() }
+fn demanding(names: &[&str]) -> Access {
+    Access { names: names.iter().map(|name| (*name).to_owned()).collect(), ..Access::default() }
 }
 
-fn from(transport: TransportKind, peer: &str) -> Origin {
-    Origin { transport, peer: Some(peer.parse().unwrap()) }
+fn from(transport: TransportKind, peer: &str) -> Caller {
+    Caller::new(Principal::owner(), Origin { transport, peer: Some(peer.parse().unwrap()) })
 }
 
-fn names(host: &Host, principal: &Arc<Principal>, origin: Origin) -> Vec<String> {
-    host.registry.snapshot().tools(principal, origin).map(|tool| tool.name.clone()).collect()
+fn names(host: &Host, caller: &Caller) -> Vec<String> {
+    host.registry.snapshot().tools(caller).map(|tool| tool.name.clone()).collect()
 }
 
 /// One entry of each sort named `secret`, for those who hold `see`.
@@ -46,7 +45,7 @@ fn completion(reference: Reference) -> Target {
 #[tokio::test]
 async fn what_is_hidden_answers_as_if_it_were_absent() {
     let (hiding, empty) = (Host::new(with_secrets()), Host::new(SnapshotBuilder::new()));
-    let (stranger, friend) = (caller("stranger", &["hear"]), caller("friend", &["see"]));
+    let (stranger, friend) = (somebody("stranger", &["hear"]), somebody("friend", &["see"]));
     let targets = [
         Target::Tool("secret".to_owned()),
         Target::Tool("secre".to_owned()),
@@ -67,12 +66,12 @@ async fn what_is_hidden_answers_as_if_it_were_absent() {
         }
     }
     let snapshot = hiding.registry.snapshot();
-    assert_eq!(snapshot.tools(&stranger, LOCAL).count(), 0);
-    assert_eq!(snapshot.prompts(&stranger, LOCAL).count(), 0);
-    assert_eq!(snapshot.resources(&stranger, LOCAL).count(), 0);
-    assert_eq!(snapshot.templates(&stranger, LOCAL).count(), 0);
-    assert_eq!(snapshot.media_type("x://secret", &stranger, LOCAL), None);
-    assert_eq!(snapshot.tools(&friend, LOCAL).count(), 1);
+    assert_eq!(snapshot.tools(&stranger).count(), 0);
+    assert_eq!(snapshot.prompts(&stranger).count(), 0);
+    assert_eq!(snapshot.resources(&stranger).count(), 0);
+    assert_eq!(snapshot.templates(&stranger).count(), 0);
+    assert_eq!(snapshot.media_type("x://secret", &stranger), None);
+    assert_eq!(snapshot.tools(&friend).count(), 1);
 }
 
 #[tokio::test]
@@ -82,7 +81,7 @@ async fn the_nearest_names_are_those_that_the_caller_may_see() {
             .tool(tool_that_says("orders_all", "").with_access(demanding(&["see"])))
             .tool(tool_that_says("orders_mine", "")),
     );
-    let answer = host.ask(called_by(&caller("stranger", &[]), tool_call("orders_al"))).await;
+    let answer = host.ask(called_by(&somebody("stranger", &[]), tool_call("orders_al"))).await;
     insta::assert_snapshot!(answer, @r#"
     refused not_found: there is no tool "orders_al"
     Valid choices: orders_mine
@@ -90,13 +89,13 @@ async fn the_nearest_names_are_those_that_the_caller_may_see() {
 }
 
 #[tokio::test]
-async fn all_permissions_are_needed_and_not_just_one() {
+async fn all_access_names_are_needed_and_not_just_one() {
     let host =
         Host::new(SnapshotBuilder::new().tool(tool_that_says("both", "").with_access(demanding(&["read", "write"]))));
     for (permissions, seen) in [(&["read"][..], 0), (&["write"], 0), (&["write", "read", "more"], 1)] {
-        let principal = caller("somebody", permissions);
-        assert_eq!(names(&host, &principal, LOCAL).len(), seen, "{permissions:?}");
-        let answer = host.ask(called_by(&principal, tool_call("both"))).await;
+        let caller = somebody("somebody", permissions);
+        assert_eq!(names(&host, &caller).len(), seen, "{permissions:?}");
+        let answer = host.ask(called_by(&caller, tool_call("both"))).await;
         assert_eq!(answer.starts_with("text "), seen == 1, "{answer}");
     }
 }
@@ -104,8 +103,8 @@ async fn all_permissions_are_needed_and_not_just_one() {
 #[tokio::test]
 async fn an_entry_may_be_reachable_from_some_places_only() {
     let acl = |transports: Option<Vec<TransportKind>>, networks: Option<Vec<Network>>| Access {
-        permissions: Vec::new(),
         acl: Acl { transports, networks },
+        ..Access::default()
     };
     let office = Network { address: "10.1.0.0".parse().unwrap(), prefix_bits: 16 };
     let tool = |name: &str, access: Access| -> Tool { tool_that_says(name, "").with_access(access) };
@@ -116,12 +115,10 @@ async fn an_entry_may_be_reachable_from_some_places_only() {
             .tool(tool("office", acl(None, Some(vec![office]))))
             .tool(tool("nowhere", acl(Some(Vec::new()), None))),
     );
-    let owner = Principal::owner();
-    assert_eq!(names(&host, &owner, LOCAL), ["anywhere", "stdio", "office"]);
-    assert_eq!(names(&host, &owner, from(TransportKind::StreamableHttp, "10.1.2.3")), ["anywhere", "office"]);
-    assert_eq!(names(&host, &owner, from(TransportKind::StreamableHttp, "10.2.2.3")), ["anywhere"]);
-    let mut call = tool_call("office");
-    call.origin = from(TransportKind::StreamableHttp, "192.0.2.7");
+    assert_eq!(names(&host, &owner()), ["anywhere", "stdio", "office"]);
+    assert_eq!(names(&host, &from(TransportKind::StreamableHttp, "10.1.2.3")), ["anywhere", "office"]);
+    assert_eq!(names(&host, &from(TransportKind::StreamableHttp, "10.2.2.3")), ["anywhere"]);
+    let call = called_by(&from(TransportKind::StreamableHttp, "192.0.2.7"), tool_call("office"));
     assert_eq!(host.ask(call).await, "refused not_found: there is no tool \"office\"");
 }
 
@@ -132,4 +129,49 @@ fn lists_are_public_only_when_everybody_sees_the_same() {
     let mut prompt = prompt_that_says("local", "");
     prompt.access.acl.transports = Some(vec![TransportKind::Stdio]);
     assert!(!SnapshotBuilder::new().prompt(prompt).build().cache().public);
+}
+
+#[tokio::test]
+async fn roles_reach_what_their_toolsets_name_and_nothing_else() {
+    let host = Host::new(
+        with_secrets()
+            .tool(tool_that_says("orders_all", "orders"))
+            .tool(tool_that_says("sql", "rows"))
+            .prompt(prompt_that_says("explore", "")),
+    );
+    let clerk = granted("clerk", Grants { entries: Allowed::matching(["orders_*", "secret"]), ..Grants::default() });
+    assert_eq!(names(&host, &clerk), ["orders_all"], "secret demands an access name");
+    assert_eq!(host.registry.snapshot().prompts(&clerk).count(), 0);
+    assert_eq!(host.ask(called_by(&clerk, tool_call("sql"))).await, "refused not_found: there is no tool \"sql\"");
+    assert_eq!(host.ask(called_by(&clerk, tool_call("orders_all"))).await, "text orders\ndone {}");
+    let nobody = granted("nobody", Grants::default());
+    assert!(names(&host, &nobody).is_empty());
+}
+
+#[tokio::test]
+async fn a_toolset_is_a_door_to_a_part_of_the_registry() {
+    let mut inside = tool_that_says("call_tool", "");
+    inside.access.toolset = Some("discover".to_owned());
+    let toolset = |name: &str, entries: &[&str]| Toolset {
+        name: name.to_owned(),
+        entries: Allowed::matching(entries.iter().copied()),
+    };
+    let host = Host::new(
+        SnapshotBuilder::new()
+            .tool(tool_that_says("orders_all", ""))
+            .tool(tool_that_says("sql", ""))
+            .tool(inside)
+            .toolset(toolset("support", &["orders_*", "call_tool"]))
+            .toolset(toolset("discover", &["call_tool"])),
+    );
+    let snapshot = host.registry.snapshot();
+    let through = |caller: &Caller, name: &str| caller.clone().through(snapshot.toolset(name, caller).cloned());
+    assert_eq!(names(&host, &owner()), ["orders_all", "sql"], "what belongs to one door is behind no other");
+    assert_eq!(names(&host, &through(&owner(), "support")), ["orders_all"]);
+    assert_eq!(names(&host, &through(&owner(), "discover")), ["call_tool"]);
+    let refused = host.ask(called_by(&through(&owner(), "support"), tool_call("sql"))).await;
+    assert_eq!(refused, "refused not_found: there is no tool \"sql\"");
+    let clerk = granted("clerk", Grants { toolsets: Allowed::matching(["support"]), ..Grants::open() });
+    assert!(snapshot.toolset("support", &clerk).is_some());
+    assert!(snapshot.toolset("discover", &clerk).is_none() && snapshot.toolset("nothing", &clerk).is_none());
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_core::{CallLimits, JobState, Limits, Principal, Reply, SnapshotBuilder, Tool};
+use tidegate_core::{CallLimits, Caller, JobState, Limits, Reply, SnapshotBuilder, Tool};
 
-use crate::host::{Host, called_by, caller, settle, told, tool_call, tool_that_says, until_cancelled};
+use crate::host::{Host, called_by, settle, somebody, told, tool_call, tool_that_says, until_cancelled};
 
 fn host(running_calls_max: usize, open_calls_max: usize) -> Host {
     let limits = Limits { running_calls_max, open_calls_max, ended_jobs_kept: 3, ..Limits::default() };
@@ -68,14 +68,14 @@ async fn calls_beyond_the_second_bound_are_refused_until_one_ends() {
 #[tokio::test(start_paused = true)]
 async fn the_list_shows_ones_own_jobs_and_the_last_that_ended() {
     let host = host(10, 10);
-    let (ann, bob) = (caller("ann", &[]), caller("bob", &[]));
+    let (ann, bob) = (somebody("ann", &[]), somebody("bob", &[]));
     for _ in 0..5 {
         host.ask(called_by(&ann, tool_call("say"))).await;
     }
     let reply = host.begin(called_by(&ann, tool_call("work")));
     settle().await;
-    let list = |principal: &Principal| {
-        let jobs = host.registry.jobs().list(principal);
+    let list = |caller: &Caller| {
+        let jobs = host.registry.jobs().list(&caller.principal);
         jobs.iter().map(|job| (job.state, job.target.1.clone(), job.bytes)).collect::<Vec<_>>()
     };
     let ended = (JobState::Done, "say".to_owned(), 1);
@@ -83,5 +83,6 @@ async fn the_list_shows_ones_own_jobs_and_the_last_that_ended() {
     assert!(list(&ann).contains(&(JobState::Running, "work".to_owned(), 0)));
     assert_eq!(list(&ann).iter().filter(|job| **job == ended).count(), 3);
     assert_eq!(list(&bob), []);
+    assert_eq!(list(&somebody("eve", &["operator"])).len(), 4, "an operator sees everybody's");
     drop(reply);
 }

@@ -8,7 +8,7 @@ use tidegate_core::{CallLimits, Error, ErrorKind, Handler, Limits, Metadata, Sna
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, called_by, caller, settle, told, tool_call, until_cancelled};
+use crate::host::{Host, called_by, settle, somebody, told, tool_call, until_cancelled};
 
 fn host_of(handler: Arc<dyn Handler>) -> Host {
     Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)))
@@ -95,15 +95,15 @@ async fn the_callers_token_cancels_its_call_and_no_other() {
 #[tokio::test(start_paused = true)]
 async fn one_may_cancel_ones_own_jobs_only() {
     let host = host_of(until_cancelled());
-    let (ann, bob) = (caller("ann", &[]), caller("bob", &[]));
+    let (ann, bob) = (somebody("ann", &[]), somebody("bob", &[]));
     let reply = host.begin(called_by(&ann, tool_call("work")));
     let (jobs, id) = (host.registry.jobs(), reply.job().id());
     settle().await;
-    assert!(!jobs.cancel(id, &bob));
+    assert!(!jobs.cancel(id, &bob.principal));
     assert!(!reply.job().is_cancelled());
-    assert!(jobs.cancel(id, &ann));
+    assert!(jobs.cancel(id, &ann.principal));
     assert_eq!(told(reply).await, "done {}");
-    assert!(!jobs.cancel(id, &ann), "it has ended");
+    assert!(!jobs.cancel(id, &ann.principal), "it has ended");
 }
 
 #[tokio::test(start_paused = true)]

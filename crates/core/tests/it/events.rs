@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tidegate_core::event::{Event, Events, Subscriber};
-use tidegate_core::{Error, ErrorKind, Limits, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Error, ErrorKind, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
 
 use crate::host::{Host, call, told, tool_call, tool_that_says};
 
@@ -64,7 +64,7 @@ async fn everybody_hears_in_the_order_they_subscribed() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let subscribers = ["log", "metrics"].map(|name| Arc::new(Named(name, heard.clone())) as Arc<dyn Subscriber>);
     let tools = SnapshotBuilder::new().tool(tool_that_says("say", "a")).build();
-    let registry = Registry::new(tools, Limits::default(), Events::new(subscribers));
+    let registry = Registry::new(tools, Events::new(subscribers));
     told(registry.call(tool_call("say")).unwrap()).await;
     assert_eq!(*heard.lock(), ["log", "metrics", "log", "metrics"]);
 }

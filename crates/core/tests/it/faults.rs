@@ -80,7 +80,7 @@ async fn a_structured_answer_must_conform_to_the_output_schema() {
         handler_fn(move |_, reply| {
             let value = value.clone();
             async move {
-                reply.structured(value).await?;
+                reply.structured(&value).await?;
                 Ok(Metadata::new())
             }
         })

@@ -1,16 +1,16 @@
 //! A host program in miniature, and what a reply says, as text.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tidegate_core::event::{Event, Events, Subscriber};
 use tidegate_core::{
-    Call, Chunk, Content, Error, Handler, Limits, Metadata, Notice, Origin, Outcome, Principal, Prompt, Proof,
-    Registry, Reply, ReplyEvent, Resource, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+    Allowed, Call, Caller, Chunk, Content, Error, Grants, Handler, Limits, Metadata, Notice, Origin, Outcome,
+    Principal, Prompt, Proof, Registry, Reply, ReplyEvent, Resource, SnapshotBuilder, Target, Tool, TransportKind,
+    handler_fn,
 };
 
 /// A call over stdio, which has no network.
@@ -30,7 +30,7 @@ impl Host {
     pub(crate) fn within(limits: Limits, snapshot: SnapshotBuilder) -> Self {
         let heard = Arc::new(Recorder::default());
         let events = Events::new([heard.clone() as Arc<dyn Subscriber>]);
-        Self { registry: Registry::new(snapshot.build(), limits, events), heard }
+        Self { registry: Registry::new(snapshot.limits(limits).build(), events), heard }
     }
 
     /// Begins a call that passes the door.
@@ -103,20 +103,23 @@ pub(crate) fn until_cancelled() -> Arc<dyn Handler> {
     })
 }
 
-/// Somebody with a name and permissions.
-pub(crate) fn caller(subject: &str, permissions: &[&str]) -> Arc<Principal> {
-    Arc::new(Principal {
-        subject: subject.to_owned(),
-        tenant: None,
-        roles: BTreeSet::new(),
-        permissions: permissions.iter().map(|permission| (*permission).to_owned()).collect(),
-        claims: Map::new(),
-        proof: Proof::Process,
-    })
+/// Somebody who holds access names and may reach every entry.
+pub(crate) fn somebody(subject: &str, access: &[&str]) -> Caller {
+    granted(subject, Grants { access: Allowed::matching(access.iter().copied()), ..Grants::open() })
+}
+
+/// Somebody with exactly these grants.
+pub(crate) fn granted(subject: &str, grants: Grants) -> Caller {
+    Caller::new(Arc::new(Principal::new(subject, Proof::Process, Arc::new(grants))), LOCAL)
+}
+
+/// The owner, in front of the machine.
+pub(crate) fn owner() -> Caller {
+    Caller::new(Principal::owner(), LOCAL)
 }
 
 pub(crate) fn call(target: Target) -> Call {
-    Call::new(target, Principal::owner(), LOCAL)
+    Call::new(target, owner())
 }
 
 pub(crate) fn tool_call(name: &str) -> Call {
@@ -128,8 +131,8 @@ pub(crate) fn with_arguments(mut call: Call, arguments: Value) -> Call {
     call
 }
 
-pub(crate) fn called_by(principal: &Arc<Principal>, mut call: Call) -> Call {
-    call.principal = principal.clone();
+pub(crate) fn called_by(caller: &Caller, mut call: Call) -> Call {
+    call.caller = caller.clone();
     call
 }
 
@@ -174,7 +177,7 @@ fn chunk_line(chunk: &Chunk) -> String {
         Chunk::EndOfText => write!(line, "end of text"),
         Chunk::Block(content) => write!(line, "block {}", content_text(content)),
         Chunk::Message(role, content) => write!(line, "{role:?} {}", content_text(content)),
-        Chunk::Structured(value) => write!(line, "structured {value}"),
+        Chunk::Structured(value) => write!(line, "structured {}", value.get()),
         Chunk::Completion(completion) => {
             write!(line, "completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
         }

@@ -1,8 +1,8 @@
 //! Resources: a URI finds the resource itself, else the template that says most about it.
 
-use tidegate_core::{Access, Metadata, Principal, ResourceTemplate, SnapshotBuilder, Target, UriTemplate, handler_fn};
+use tidegate_core::{Access, Metadata, ResourceTemplate, SnapshotBuilder, Target, UriTemplate, handler_fn};
 
-use crate::host::{Host, LOCAL, call, resource_that_says};
+use crate::host::{Host, call, called_by, owner, resource_that_says, somebody};
 
 /// A template that says its text and the values of its variables.
 fn template(text: &str) -> ResourceTemplate {
@@ -21,7 +21,7 @@ fn template(text: &str) -> ResourceTemplate {
 
 fn host() -> Host {
     let mut hidden = template("data://shop/hidden/{id}");
-    hidden.access = Access { permissions: vec!["see".to_owned()], ..Access::default() };
+    hidden.access = Access { names: vec!["see".to_owned()], ..Access::default() };
     let mut typed = template("data://{database}/{table}.csv");
     typed.mime_type = Some("text/csv".to_owned());
     Host::new(
@@ -36,7 +36,8 @@ fn host() -> Host {
 }
 
 async fn check(uri: &str) -> String {
-    let answer = host().ask(call(Target::Resource(uri.to_owned()))).await;
+    let call = called_by(&somebody("reader", &[]), call(Target::Resource(uri.to_owned())));
+    let answer = host().ask(call).await;
     answer.strip_suffix("\ndone {}").map_or(answer.clone(), str::to_owned)
 }
 
@@ -71,14 +72,14 @@ async fn what_no_template_says_does_not_exist() {
 fn the_last_template_of_a_text_wins_and_lists_hold_it_once() {
     let named = |name: &str| ResourceTemplate { name: name.to_owned(), ..template("data://{table}") };
     let snapshot = SnapshotBuilder::new().template(named("old")).template(named("new")).build();
-    let names: Vec<_> = snapshot.templates(&Principal::owner(), LOCAL).map(|template| template.name.as_str()).collect();
+    let names: Vec<_> = snapshot.templates(&owner()).map(|template| template.name.as_str()).collect();
     assert_eq!(names, ["new"]);
 }
 
 #[test]
 fn the_media_type_is_that_of_whoever_answers() {
     let snapshot = host().registry.snapshot();
-    let media_type = |uri| snapshot.media_type(uri, &Principal::owner(), LOCAL);
+    let media_type = |uri| snapshot.media_type(uri, &owner());
     assert_eq!(media_type("data://farm/animals.csv").as_deref(), Some("text/csv"));
     assert_eq!(media_type("data://farm/animals"), None);
     assert_eq!(media_type("nothing"), None);

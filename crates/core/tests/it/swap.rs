@@ -1,9 +1,9 @@
 //! A new state while calls run.
 
-use tidegate_core::{Metadata, Principal, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, LOCAL, settle, told, tool_call, tool_that_says};
+use crate::host::{Host, owner, settle, told, tool_call, tool_that_says};
 
 #[tokio::test(start_paused = true)]
 async fn running_calls_keep_the_state_they_began_with() {
@@ -56,8 +56,7 @@ fn tools_are_listed_in_the_order_they_were_added_and_the_last_of_a_name_wins() {
     let titled = |name: &str, title: &str| tool_that_says(name, "").with_title(title);
     let snapshot =
         SnapshotBuilder::new().tool(titled("zebra", "1")).tool(titled("ape", "2")).tool(titled("zebra", "3")).build();
-    let listed: Vec<_> =
-        snapshot.tools(&Principal::owner(), LOCAL).map(|tool| (tool.name.clone(), tool.title.clone())).collect();
+    let listed: Vec<_> = snapshot.tools(&owner()).map(|tool| (tool.name.clone(), tool.title.clone())).collect();
     let expected = [("ape", "2"), ("zebra", "3")].map(|(name, title)| (name.to_owned(), Some(title.to_owned())));
     assert_eq!(listed, expected);
 }

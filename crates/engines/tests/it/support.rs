@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use futures::StreamExt;
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Call, Error, Job, Limits, Metadata, Origin, Principal, Registry, Reply, Snapshot, SnapshotBuilder, Target, Tool,
+    Call, Caller, Error, Job, Metadata, Origin, Principal, Registry, Reply, Snapshot, SnapshotBuilder, Target, Tool,
     TransportKind, handler_fn,
 };
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
@@ -209,9 +209,9 @@ impl TestJob {
             }
         });
         let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
-        let registry = Registry::new(snapshot, Limits::default(), Events::default());
+        let registry = Registry::new(snapshot, Events::default());
         let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-        let call = Call::new(Target::Tool("wait".to_owned()), Principal::anonymous(), origin);
+        let call = Call::new(Target::Tool("wait".to_owned()), Caller::new(Principal::anonymous(), origin));
         let reply = registry.call(call).unwrap();
         let job = receiver.await.unwrap();
         Self { job, reply }

@@ -3,7 +3,7 @@
 //! [MCP 2026-07-28, Calling Tools](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools)
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use tidegate_core::{Chunk, Content, Error, Metadata, Outcome};
 
 use super::ReplyEncoder;
@@ -20,7 +20,7 @@ pub(crate) struct CallToolEncoder {
     envelope: Envelope,
     blocks: Blocks,
     has_begun: bool,
-    structured: Option<Value>,
+    structured: Option<Box<RawValue>>,
 }
 
 impl CallToolEncoder {
@@ -54,7 +54,7 @@ impl CallToolEncoder {
         let structured = self.structured.take();
         if let (Some(value), false) = (&structured, self.has_begun) {
             // Clients that do not read structured content get the same as text.
-            piece.push_str(&self.block(&Content::text(value.to_string())));
+            piece.push_str(&self.block(&Content::text(value.get())));
         }
         if let Some(error) = failure {
             piece.push_str(&self.block(&Content::text(error.to_string())));
@@ -62,17 +62,17 @@ impl CallToolEncoder {
         piece.push_str(&self.beginning());
         piece.push_str(&self.blocks.end_text(TEXT_CLOSING));
         piece.push_str("],");
-        if let Some(value) = structured.filter(|value| self.may_carry(value)) {
-            piece.push_str(&format!("\"structuredContent\":{value},"));
+        if let Some(value) = structured.filter(|value| self.may_carry(value.get())) {
+            piece.push_str(&format!("\"structuredContent\":{},", value.get()));
         }
         piece.push_str(if failure.is_some() { "\"isError\":true" } else { "\"isError\":false" });
         piece.push_str(&self.envelope.close(metadata, None, true));
         piece.into()
     }
 
-    fn may_carry(&self, structured: &Value) -> bool {
+    fn may_carry(&self, structured: &str) -> bool {
         let dialect = self.envelope.dialect;
-        dialect.titles && (structured.is_object() || dialect.structured_content_is_any_value)
+        dialect.titles && (structured.starts_with('{') || dialect.structured_content_is_any_value)
     }
 }
 

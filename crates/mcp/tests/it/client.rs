@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tidegate_core::{Budget, Origin, Principal, TransportKind};
+use tidegate_core::{Budget, Caller, Origin, Principal, TransportKind};
 use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Peer, Request, Revision, Service, decode};
 
 use crate::host::Host;
@@ -65,8 +65,7 @@ impl Client {
     pub(crate) fn on(host: &Host, revision: Revision) -> Self {
         let in_flight = Arc::new(InFlight::default());
         let mut peer = Peer {
-            principal: Principal::owner(),
-            origin: Origin { transport: TransportKind::Stdio, peer: None },
+            caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
             carries: Budget::default(),
             session: None,
             in_flight: Some(in_flight.clone()),

@@ -7,10 +7,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Annotations, Completer, Completion, CompletionRequest, Content, Error, ErrorKind, Handler, Icon, Job, Limits,
-    LogLevel, Metadata, Principal, Prompt, PromptArgument, Registry, ReplySender, Resource, ResourceBody,
-    ResourceContents, ResourceLink, ResourceLister, ResourceTemplate, Role, SnapshotBuilder, Tool, ToolAnnotations,
-    UriTemplate,
+    Annotations, Completer, Completion, CompletionRequest, Content, Error, ErrorKind, Handler, Icon, Job, LogLevel,
+    Metadata, Principal, Prompt, PromptArgument, Registry, ReplySender, Resource, ResourceBody, ResourceContents,
+    ResourceLink, ResourceLister, ResourceTemplate, Role, SnapshotBuilder, Tool, ToolAnnotations, UriTemplate,
 };
 use tidegate_mcp::{About, Service};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +45,7 @@ fn service(entries: SnapshotBuilder, events: Events) -> Arc<Service> {
         version: "1.2.3".to_owned(),
         instructions: Some("Say \"hello\" first.".to_owned()),
     };
-    Service::new(Registry::new(entries.build(), Limits::default(), events), about)
+    Service::new(Registry::new(entries.build(), events), about)
 }
 
 /// Every sort of entry, plain and with everything that an entry may carry.
@@ -215,7 +214,7 @@ async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> R
         "resource" => reply.block(Content::Resource(contents(text(), ResourceBody::Text("inside".to_owned())))).await,
         "blob" => reply.block(Content::Resource(contents(text(), ResourceBody::Blob(data)))).await,
         "say" => reply.message(Role::Assistant, Content::text(text())).await,
-        "structured" => reply.structured(value.clone()).await,
+        "structured" => reply.structured(value).await,
         "progress" => {
             reply.progress(value.as_f64().unwrap(), step[2].as_f64(), step[3].as_str().map(str::to_owned)).await
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_core::{Access, CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Access, Acl, CacheHint, Metadata, SnapshotBuilder, Tool, handler_fn};
 use tidegate_mcp::Revision;
 
 use crate::client::Client;
@@ -116,7 +116,7 @@ async fn modern_lists_say_how_long_and_for_whom_they_may_be_kept() {
     assert_eq!(hint(entries()).await, "60000 public");
     let cache = CacheHint { time_to_live: Duration::from_secs(5), public: false };
     assert_eq!(hint(entries().cache(cache)).await, "5000 private");
-    let access = Access { permissions: vec!["read".to_owned()], ..Access::default() };
+    let access = Access { names: vec!["read".to_owned()], ..Access::default() };
     assert_eq!(hint(entries().tool(say("b").with_access(access))).await, "60000 private");
     let read = Client::modern().ask("resources/read", json!({"uri": "test://plain"})).await.result();
     assert_eq!((&read["ttlMs"], &read["cacheScope"]), (&json!(0), &json!("private")));
@@ -134,7 +134,8 @@ async fn a_new_state_is_listed_at_once_and_hidden_tools_never() {
     for client in &clients {
         assert_eq!(names(client).await, ["old"]);
     }
-    let access = Access { permissions: vec!["read".to_owned()], ..Access::default() };
+    let nowhere = Acl { transports: Some(Vec::new()), networks: None };
+    let access = Access { acl: nowhere, ..Access::default() };
     let entries = SnapshotBuilder::new().tool(say("new")).tool(say("secret").with_access(access));
     host.service.registry().swap(entries.build());
     for client in &clients {

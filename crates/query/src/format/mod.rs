@@ -14,6 +14,8 @@ mod writer;
 
 pub use columns::type_name;
 pub(crate) use columns::unique_names;
+pub(crate) use mcp::JsonRows;
+pub(crate) use value::BoxedCell;
 pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
 
 use tidegate_core::{Error, ErrorKind};

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::event::{Event, Events, Subscriber};
 use tidegate_core::{
-    Budget, Call, CallLimits, Chunk, Content, Error, ErrorKind, Limits, Metadata, Notice, Origin, Outcome, Principal,
+    Budget, Call, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Metadata, Notice, Origin, Outcome, Principal,
     Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{Catalog, Column, Database, Executor, Format, Mode, Plan, Question, Rows, SqlDialect, Statement};
@@ -218,14 +218,16 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
             format: wanted.format,
             extract: wanted.extract,
             mode: wanted.mode,
+            structured: false,
+            more: None,
         };
         async move { executor.answer(question, &job, &reply).await }
     });
     let limits = CallLimits { inline: Some(wishes.budget), ..CallLimits::default() };
     let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("ask", "asks", handler).with_limits(limits)).build();
-    let registry = Registry::new(snapshot, Limits::default(), events);
+    let registry = Registry::new(snapshot, events);
     let origin = Origin { transport: TransportKind::CommandLine, peer: None };
-    let mut call = Call::new(Target::Tool("ask".to_owned()), Principal::owner(), origin);
+    let mut call = Call::new(Target::Tool("ask".to_owned()), Caller::new(Principal::owner(), origin));
     call.wants_progress = true;
     (registry.call(call).unwrap(), move || heard.0.lock().clone())
 }

@@ -2,15 +2,14 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use tidegate::Node;
-use tidegate_core::{Call as CoreCall, Origin, Principal, Target, TransportKind};
-use tidegate_engines::Engine;
+use tidegate_core::{Call as CoreCall, Caller, Target};
 
 use crate::failure::Failure;
-use crate::options::Options;
+use crate::opened::{Opened, Sources};
+use crate::options::{Audience, Options};
 use crate::output;
-use crate::shutdown::{DRAIN_WITHIN, Shutdown};
-use crate::source::{self, Source};
+use crate::shutdown::Shutdown;
+use crate::source::Source;
 
 /// Call a tool and print its answer
 #[derive(Debug, Args)]
@@ -44,28 +43,24 @@ impl Call {
 
 /// Asks tools for the user of this very process.
 pub(super) struct Asker {
-    node: Node,
-    engine: Engine,
+    opened: Opened,
+    caller: Caller,
     shutdown: Shutdown,
 }
-
-/// The user of this process, at the command line.
-pub(super) const ORIGIN: Origin = Origin { transport: TransportKind::CommandLine, peer: None };
 
 impl Asker {
     /// A node over `sources`.
     pub(super) async fn open(sources: &[Source], options: &Options) -> Result<Self, Failure> {
         let shutdown = Shutdown::on_signals()?;
-        let engine = Engine::start(options.engine())?;
-        let node = source::node(sources, options.limits_for_command_line(), &engine)?;
-        Ok(Self { node, engine, shutdown })
+        let opened = Opened::open(Sources::Named(sources), options, Audience::CommandLine).await?;
+        Ok(Self { caller: opened.local_caller(None)?, opened, shutdown })
     }
 
     /// The arguments with their values as JSON where they parse as it. Where the tool wants text
     /// and nothing else, they stay text: a table may be called `2024`.
     fn typed(&self, tool: &str, arguments: Vec<(String, String)>) -> Map<String, Value> {
-        let snapshot = self.node.registry().snapshot();
-        let tool = snapshot.tool(tool, &Principal::owner(), ORIGIN).ok();
+        let snapshot = self.opened.node().registry().snapshot();
+        let tool = snapshot.tool(tool, &self.caller).ok();
         let wants_text =
             |key: &str| tool.is_some_and(|tool| tool.input_schema.json()["properties"][key]["type"] == "string");
         let typed = |key: &str, value: String| match serde_json::from_str(&value) {
@@ -77,12 +72,12 @@ impl Asker {
 
     /// Calls `tool` and prints its answer as it comes.
     pub(super) async fn ask(self, tool: &str, arguments: Map<String, Value>) -> Result<(), Failure> {
-        let mut call = CoreCall::new(Target::Tool(tool.to_owned()), Principal::owner(), ORIGIN);
+        let mut call = CoreCall::new(Target::Tool(tool.to_owned()), self.caller);
         call.arguments = arguments;
         call.cancellation = self.shutdown.graceful.clone();
-        let reply = self.node.registry().call(call)?;
+        let reply = self.opened.node().registry().call(call)?;
         let printed = self.shutdown.guard(output::print(reply)).await;
-        self.engine.shutdown(DRAIN_WITHIN).await;
+        self.opened.close().await;
         printed?
     }
 }

@@ -3,16 +3,18 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
-use tidegate_engines::Engine;
+use tidegate_core::Authenticator as _;
 use tidegate_transport::http::{self, HttpOptions};
 
 use crate::address::listen;
 use crate::connecting;
 use crate::failure::Failure;
-use crate::options::Options;
+use crate::opened::{Opened, Sources};
+use crate::options::{Audience, Options};
 use crate::quantity;
+use crate::reload;
 use crate::shutdown::{DRAIN_WITHIN, Shutdown};
-use crate::source::{self, Source};
+use crate::source::Source;
 
 /// Serve folders of data over Streamable HTTP
 #[derive(Debug, Args)]
@@ -28,10 +30,9 @@ pub(crate) struct Serve {
 /// What every verb takes that listens.
 #[derive(Debug, Args)]
 pub(crate) struct HttpArguments {
-    /// Address to listen on; only loopback addresses, since callers cannot yet prove who they are
+    /// Address to listen on; beyond this machine only if callers must prove who they are [default: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDRESS", env = "TIDEGATE_LISTEN", hide_env_values = true)]
-    #[arg(default_value = "127.0.0.1:7070")]
-    pub(crate) listen: String,
+    pub(crate) listen: Option<String>,
 
     /// Web page origin that may call, beside those of this machine; may be repeated
     #[arg(long, value_name = "ORIGIN", env = "TIDEGATE_ALLOW_ORIGIN", hide_env_values = true, value_delimiter = ',')]
@@ -41,21 +42,35 @@ pub(crate) struct HttpArguments {
     #[arg(long, value_name = "HOST", env = "TIDEGATE_ALLOW_HOST", hide_env_values = true, value_delimiter = ',')]
     allow_host: Vec<String>,
 
-    /// Size of a request body
+    /// Size of a request body [default: 4MiB]
     #[arg(long, value_name = "SIZE", env = "TIDEGATE_MAX_BODY", hide_env_values = true)]
-    #[arg(default_value = "4MiB", value_parser = quantity::size_in_memory)]
-    max_body: usize,
+    #[arg(value_parser = quantity::size_in_memory)]
+    max_body: Option<usize>,
 }
 
+/// Where a server listens unless said.
+pub(crate) const LISTEN: &str = "127.0.0.1:7070";
+
 impl HttpArguments {
-    fn options(&self) -> HttpOptions {
-        HttpOptions {
-            body_bytes_max: self.max_body,
-            allowed_origins: self.allow_origin.clone(),
-            allowed_hosts: self.allow_host.clone(),
+    /// Flag over environment over file over default; lists add up.
+    fn options(&self, opened: &Opened) -> Result<HttpOptions, Failure> {
+        let server = &opened.loaded.config.server;
+        let default = HttpOptions::default();
+        let of_file = server.max_body.map(|size| quantity::in_memory(size.0)).transpose().map_err(Failure::Usage)?;
+        Ok(HttpOptions {
+            authenticator: opened.doorkeeper.clone(),
+            body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
+            allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
+            allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
+            has_mcp: server.doors.mcp,
+            has_metrics: server.doors.metrics,
             drain_within: DRAIN_WITHIN,
-            ..HttpOptions::default()
-        }
+            ..default
+        })
+    }
+
+    fn address<'a>(&'a self, opened: &'a Opened) -> &'a str {
+        self.listen.as_deref().or(opened.loaded.config.server.listen.as_deref()).unwrap_or(LISTEN)
     }
 }
 
@@ -82,14 +97,21 @@ pub(crate) async fn serve(
     options: &Options,
 ) -> Result<(), Failure> {
     let shutdown = Shutdown::on_signals()?;
-    let listener = listen(&http.listen).await?;
-    let engine = Engine::start(options.engine())?;
-    let node = source::node(sources, options.limits_for_clients(), &engine)?;
+    let opened = Opened::open(Sources::Named(sources), options, Audience::Clients).await?;
+    let listener = listen(http.address(&opened), opened.doorkeeper.is_configured()).await?;
+    let address = listener.local_addr().map_err(anyhow::Error::from)?;
+    if !address.ip().to_canonical().is_loopback() {
+        opened.assembly.must_ask();
+    }
+    if opened.has_file {
+        reload::follow(opened.assembly.clone(), &opened.loaded, shutdown.graceful.clone())?;
+    }
+    let node = opened.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
-    let server = http::serve(listener, service, metrics, http.options(), shutdown.graceful.clone())
+    let server = http::serve(listener, service, metrics, http.options(&opened)?, shutdown.graceful.clone())
         .map_err(anyhow::Error::from)?;
     connecting::announce(server.address(), help);
     let ended = shutdown.guard(server.ended()).await;
-    engine.shutdown(DRAIN_WITHIN).await;
+    opened.close().await;
     ended
 }

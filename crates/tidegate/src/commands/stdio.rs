@@ -4,14 +4,15 @@ use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidegate_engines::Engine;
 use tidegate_transport::stdio::{self, StdioOptions};
 
 use crate::connecting;
 use crate::failure::Failure;
-use crate::options::Options;
+use crate::opened::{Opened, Sources};
+use crate::options::{Audience, Options};
+use crate::reload;
 use crate::shutdown::{DRAIN_WITHIN, Shutdown};
-use crate::source::{self, Source};
+use crate::source::Source;
 
 /// Serve folders of data over standard input and output, to the program that started this one
 #[derive(Debug, Args)]
@@ -19,21 +20,34 @@ pub(crate) struct Stdio {
     /// Folder or file to serve as a database, called like the folder or NAME [default: the current folder]
     #[arg(value_name = "[NAME=]PATH", value_parser = Source::parse)]
     paths: Vec<Source>,
+
+    /// Serve only the tools, resources and prompts of this toolset
+    #[arg(long, value_name = "NAME", env = "TIDEGATE_TOOLSET", hide_env_values = true)]
+    toolset: Option<String>,
 }
 
 impl Stdio {
     pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
         let shutdown = Shutdown::on_signals()?;
-        let engine = Engine::start(options.engine())?;
-        let node = source::node(&self.paths, options.limits_for_clients(), &engine)?;
-        if std::io::stdin().is_terminal() {
-            connecting::announce_stdio(&self.paths);
+        let opened = Opened::open(Sources::Named(&self.paths), options, Audience::Clients).await?;
+        // One that is not there is a mistake now; one that a reload takes away is empty.
+        opened.local_caller(self.toolset.as_deref())?;
+        if opened.has_file {
+            reload::follow(opened.assembly.clone(), &opened.loaded, shutdown.graceful.clone())?;
         }
-        let streams = StdioOptions { drain_within: DRAIN_WITHIN, ..StdioOptions::default() };
+        if std::io::stdin().is_terminal() {
+            connecting::announce_stdio(&self.paths, &opened);
+        }
+        let streams = StdioOptions {
+            authenticator: opened.doorkeeper.clone(),
+            toolset: self.toolset,
+            drain_within: DRAIN_WITHIN,
+            ..StdioOptions::default()
+        };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-        let serving = stdio::serve(node.service().clone(), input, output, streams, shutdown.graceful.clone());
-        let served = shutdown.guard(serving).await;
-        engine.shutdown(DRAIN_WITHIN).await;
+        let service = opened.node().service().clone();
+        let served = shutdown.guard(stdio::serve(service, input, output, streams, shutdown.graceful.clone())).await;
+        opened.close().await;
         Ok(served?.context("a standard stream broke")?)
     }
 }

@@ -4,11 +4,11 @@ use std::io::Write as _;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tidegate::Node;
-use tidegate_core::{Principal, Tool};
+use tidegate_core::Tool;
 
-use super::call::ORIGIN;
 use crate::failure::Failure;
+use crate::opened::{Opened, Sources};
+use crate::options::{Audience, Options};
 
 /// List the tools that a client finds
 #[derive(Debug, Args)]
@@ -16,14 +16,18 @@ pub(crate) struct Tools {
     /// Print them as JSON, with the schemas of their arguments
     #[arg(long)]
     json: bool,
+
+    /// List only the tools of this toolset
+    #[arg(long, value_name = "NAME")]
+    toolset: Option<String>,
 }
 
 impl Tools {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let node = Node::builder().build();
-        let snapshot = node.registry().snapshot();
-        let owner = Principal::owner();
-        let tools = snapshot.tools(&owner, ORIGIN);
+    pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+        let opened = Opened::open(Sources::None, options, Audience::CommandLine).await?;
+        let caller = opened.local_caller(self.toolset.as_deref())?;
+        let snapshot = opened.node().registry().snapshot();
+        let tools = snapshot.tools(&caller);
         let mut output = std::io::stdout().lock();
         if self.json {
             let tools: Vec<Value> = tools.map(|tool| as_json(tool)).collect();
@@ -34,7 +38,10 @@ impl Tools {
                 writeln!(output, "{}({})\n    {description}", tool.name, arguments(tool))?;
             }
         }
-        Ok(output.flush()?)
+        output.flush()?;
+        drop(output);
+        opened.close().await;
+        Ok(())
     }
 }
 

@@ -1,10 +1,18 @@
 //! The binary, verb by verb.
 
+mod access;
 mod call;
+mod client;
 mod completions;
+mod config;
+mod declared;
 mod demo;
+mod doctor;
+mod guide;
 mod help;
+mod identity;
 mod query;
+mod reload;
 mod serve;
 mod server;
 mod stdio;
@@ -39,6 +47,36 @@ impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("the output is UTF-8");
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// A folder with a configuration and the shop's data.
+struct Configured(Shop);
+
+impl Configured {
+    fn new(configuration: &str) -> Self {
+        let configured = Self(Shop::new());
+        configured.write(configuration);
+        configured
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.0.path()
+    }
+
+    fn write(&self, configuration: &str) {
+        std::fs::write(self.folder().join("tidegate.yaml"), configuration).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        run_in(self.folder(), arguments)
+    }
+
+    /// What a run said on standard error, without the folder's own name.
+    fn complaint(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        ran.stderr.replace(&format!("{}/", self.folder().canonicalize().unwrap().display()), "")
     }
 }
 

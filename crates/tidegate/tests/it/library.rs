@@ -2,10 +2,12 @@
 
 use tidegate::Node;
 use tidegate::core::{
-    Call, Content, Metadata, Origin, Outcome, Principal, ReplyEvent, Target, Tool, TransportKind, handler_fn,
+    Call, Caller, Content, Metadata, Origin, Outcome, Principal, ReplyEvent, Target, Tool, TransportKind, handler_fn,
 };
 
-const ORIGIN: Origin = Origin { transport: TransportKind::CommandLine, peer: None };
+fn owner() -> Caller {
+    Caller::new(Principal::owner(), Origin { transport: TransportKind::CommandLine, peer: None })
+}
 
 fn hello() -> Tool {
     let handler = handler_fn(|_job, reply| async move {
@@ -16,7 +18,7 @@ fn hello() -> Tool {
 }
 
 fn names(node: &Node) -> Vec<String> {
-    node.registry().snapshot().tools(&Principal::owner(), ORIGIN).map(|tool| tool.name.clone()).collect()
+    node.registry().snapshot().tools(&owner()).map(|tool| tool.name.clone()).collect()
 }
 
 #[tokio::test]
@@ -24,7 +26,7 @@ async fn a_host_adds_its_own_tools_to_the_built_in_ones() {
     let node = Node::builder().entries(|entries| entries.tool(hello())).build();
     let names = names(&node);
     assert!(names.contains(&"hello".to_owned()) && names.contains(&"query".to_owned()), "{names:?}");
-    let call = Call::new(Target::Tool("hello".to_owned()), Principal::owner(), ORIGIN);
+    let call = Call::new(Target::Tool("hello".to_owned()), owner());
     let mut reply = node.registry().call(call).unwrap();
     while let Some(event) = reply.next().await {
         if let ReplyEvent::End(outcome) = event {
@@ -41,6 +43,6 @@ async fn a_host_may_leave_the_built_in_tools_out_or_replace_them() {
     own.name = "query".to_owned();
     let node = Node::builder().entries(|entries| entries.tool(own)).build();
     let snapshot = node.registry().snapshot();
-    let query = snapshot.tool("query", &Principal::owner(), ORIGIN).unwrap();
+    let query = snapshot.tool("query", &owner()).unwrap();
     assert_eq!(query.description.as_deref(), Some("Says hello"));
 }

@@ -55,13 +55,14 @@ impl Explain {
         let databases = &self.node.databases;
         match arguments {
             Arguments { sql: Some(sql), query: None, database, parameters } => {
-                let database = databases.get(database.as_deref())?.clone();
+                let database = databases.get(database.as_deref(), job.principal())?.clone();
                 let statement = self.node.statement(&sql, &parameters, database.dialect())?;
                 Ok((database, statement))
             }
             Arguments { sql: None, query: Some(query), database, parameters } if parameters.is_empty() => {
                 let spec = self.spec(query)?;
-                let database = databases.get(spec.database.as_deref().or(database.as_deref()))?.clone();
+                let database =
+                    databases.get(spec.database.as_deref().or(database.as_deref()), job.principal())?.clone();
                 let statement = spec.render(&*database, job.principal()).await?;
                 Ok((database, statement))
             }

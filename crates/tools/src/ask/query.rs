@@ -25,10 +25,19 @@ struct Query(Arc<NodeView>);
 impl Handler for Query {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let spec = QuerySpec::from_json(job.arguments())?;
-        let database = self.0.databases.get(spec.database.as_deref())?.clone();
+        let database = self.0.databases.get(spec.database.as_deref(), job.principal())?.clone();
         let statement = spec.render(&*database, job.principal()).await?;
         let QuerySpec { limit, format, extract, mode, .. } = spec;
-        let question = Question { database, statement, max_rows: Some(limit), format, extract, mode };
+        let question = Question {
+            database,
+            statement,
+            max_rows: Some(limit),
+            format,
+            extract,
+            mode,
+            structured: false,
+            more: None,
+        };
         self.0.executor.answer(question, &job, &reply).await
     }
 }

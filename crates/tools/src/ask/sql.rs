@@ -50,7 +50,7 @@ struct Arguments {
 impl Handler for Sql {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { database, sql, parameters, max_rows, shape, mode } = arguments(&job)?;
-        let database = self.0.databases.get(database.as_deref())?.clone();
+        let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
         let statement = self.0.statement(&sql, &parameters, database.dialect())?;
         let question = Question {
             database,
@@ -58,6 +58,8 @@ impl Handler for Sql {
             max_rows: Some(max_rows.unwrap_or(MAX_ROWS_DEFAULT)),
             format: shape.format()?,
             extract: shape.extract,
+            structured: false,
+            more: None,
             mode: mode.as_deref().map_or(Ok(Mode::Auto), Mode::parse)?,
         };
         self.0.executor.answer(question, &job, &reply).await

@@ -26,8 +26,8 @@ pub(crate) async fn listings(
     principal: &Principal,
 ) -> Result<Vec<Listing>, Error> {
     let chosen: Vec<Arc<dyn Database>> = match name {
-        Some(_) => vec![databases.get(name)?.clone()],
-        None => databases.iter().cloned().collect(),
+        Some(_) => vec![databases.get(name, principal)?.clone()],
+        None => databases.of(principal).cloned().collect(),
     };
     Ok(join_all(chosen.into_iter().map(|database| async move {
         let catalog = database.catalog(principal).await;

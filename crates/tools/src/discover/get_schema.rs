@@ -48,7 +48,7 @@ impl Handler for GetSchema {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { database, table, samples: wanted, shape } = arguments(&job)?;
         let presentation = shape.presentation("Use extract=name for the names alone.")?;
-        let database = self.0.databases.get(database.as_deref())?;
+        let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let columns = database.columns(&table, job.principal()).await?;
         let mut answer = described(&columns);
         if wanted > 0 {

@@ -29,7 +29,8 @@ impl Handler for ServerInfo {
         let node = &self.0;
         let limits = node.limits()?;
         let inline = job.inline_budget();
-        let mut dialects: Vec<&str> = node.databases.iter().map(|database| database.dialect().name()).collect();
+        let mut dialects: Vec<&str> =
+            node.databases.of(job.principal()).map(|database| database.dialect().name()).collect();
         dialects.sort_unstable();
         dialects.dedup();
         let label = |value: &str| text([Some(value.to_owned())].into_iter());

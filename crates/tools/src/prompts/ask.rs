@@ -40,7 +40,7 @@ struct Arguments {
 impl Handler for Ask {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { question, database } = arguments(&job)?;
-        let database = self.0.databases.get(database.as_deref())?;
+        let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let text = format!(
             "{question}\n\n\
              Answer this from the database {:?}, which speaks {}. These are its tables and columns:\n\n{}\n\

@@ -33,7 +33,7 @@ struct Arguments {
 impl Handler for Explore {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { database } = arguments(&job)?;
-        let database = self.0.databases.get(database.as_deref())?;
+        let database = self.0.databases.get(database.as_deref(), job.principal())?;
         let text = format!(
             "Help me get to know the database {:?}, which speaks {}. These are its tables and columns:\n\n{}\n\
              Look at the most important tables with get_schema (samples=3) and at a few aggregates with query. Then tell me \

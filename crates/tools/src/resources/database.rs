@@ -38,7 +38,7 @@ struct DatabaseResource(Arc<NodeView>);
 #[async_trait]
 impl Handler for DatabaseResource {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let database = self.0.databases.get(job.variable("database"))?;
+        let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let catalog = database.catalog(job.principal()).await?;
         let tables: Vec<Value> = catalog.tables.iter().take(TABLES_SHOWN_MAX).map(described).collect();
         let answer = json!({
@@ -62,9 +62,9 @@ struct Lister(Arc<NodeView>);
 
 #[async_trait]
 impl ResourceLister for Lister {
-    async fn list(&self, _principal: &Principal) -> Result<Vec<Resource>, Error> {
+    async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
         let template = bare(&self.0);
-        let databases = self.0.databases.iter();
+        let databases = self.0.databases.of(principal);
         Ok(databases
             .map(|database| {
                 let description = format!("Tables of the {} database {}.", database.kind(), database.name());

@@ -43,7 +43,7 @@ impl Handler for TableResource {
     /// Two contents: the columns, then the rows. Each is JSON of its own, so that rows which do not
     /// fit the budget cannot break what stands before them.
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let database = self.0.databases.get(job.variable("database"))?;
+        let database = self.0.databases.get(job.variable("database"), job.principal())?;
         let table = job.variable("table").unwrap_or_default();
         let columns = database.columns(table, job.principal()).await?;
         let rows = first_rows(&**database, table, ROWS_SHOWN_MAX, &job).await?;

@@ -98,7 +98,7 @@ async fn a_schema_that_cannot_be_had_says_why() {
 async fn an_empty_node_says_so() {
     let registry = node([]);
     assert_eq!(ask(&registry, "list_databases", json!({})).await, "[]");
-    insta::assert_snapshot!(ask(&registry, "get_schema", json!({"table": "orders"})).await, @"not_found: this node has no databases");
+    insta::assert_snapshot!(ask(&registry, "get_schema", json!({"table": "orders"})).await, @"not_found: there are no databases to ask");
 }
 
 #[tokio::test]

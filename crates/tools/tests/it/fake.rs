@@ -9,7 +9,7 @@ use futures::StreamExt;
 use serde_json::{Map, Value};
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Call, Chunk, Completion, CompletionRequest, Content, Error, ErrorKind, Job, Limits, Origin, Outcome, Principal,
+    Call, Caller, Chunk, Completion, CompletionRequest, Content, Error, ErrorKind, Job, Origin, Outcome, Principal,
     Reference, Registry, Reply, ReplyEvent, Role, Target, TransportKind, nearest,
 };
 use tidegate_query::{
@@ -164,14 +164,14 @@ impl Plan for FakePlan {
 /// A node over `databases`.
 pub(crate) fn node(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<Registry> {
     let view = view(databases);
-    let registry = Registry::new(snapshot(&view), Limits::default(), Events::default());
+    let registry = Registry::new(snapshot(&view), Events::default());
     view.attach(&registry);
     registry
 }
 
 /// A node whose tools were never told of their registry.
 pub(crate) fn detached() -> Arc<Registry> {
-    Registry::new(snapshot(&view([])), Limits::default(), Events::default())
+    Registry::new(snapshot(&view([])), Events::default())
 }
 
 fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
@@ -180,10 +180,13 @@ fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
     NodeView::new(Databases::new(databases), Executor::new(Events::default()), identity)
 }
 
-pub(crate) const ORIGIN: Origin = Origin { transport: TransportKind::CommandLine, peer: None };
+/// The owner at the command line.
+pub(crate) fn owner() -> Caller {
+    Caller::new(Principal::owner(), Origin { transport: TransportKind::CommandLine, peer: None })
+}
 
 pub(crate) fn call(target: Target, arguments: Value) -> Call {
-    let mut call = Call::new(target, Principal::owner(), ORIGIN);
+    let mut call = Call::new(target, owner());
     call.arguments = match arguments {
         Value::Object(arguments) => arguments,
         Value::Null => Map::new(),

@@ -1,10 +1,10 @@
 //! What a client is told about the tools, and what that costs it in every conversation.
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Principal, Tool};
+use tidegate_core::Tool;
 use tidegate_tools::INSTRUCTIONS;
 
-use crate::fake::{ORIGIN, node};
+use crate::fake::{node, owner};
 
 /// 1,500 tokens at four characters each.
 const LIST_CHARACTERS_MAX: usize = 6_000;
@@ -29,7 +29,7 @@ fn listed(tool: &Tool) -> Value {
 
 fn list() -> Vec<Value> {
     let registry = node([]);
-    registry.snapshot().tools(&Principal::owner(), ORIGIN).map(|tool| listed(tool)).collect()
+    registry.snapshot().tools(&owner()).map(|tool| listed(tool)).collect()
 }
 
 #[tokio::test]

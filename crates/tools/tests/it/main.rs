@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod ask;
+mod declared_http;
 mod discover;
 mod fake;
 mod list;

@@ -47,13 +47,18 @@ async fn an_unknown_job_names_those_that_run() {
 #[tokio::test]
 async fn jobs_of_others_stay_hidden() {
     let registry = node([shop()]);
-    let mut foreign = call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}));
-    foreign.principal = Principal::anonymous();
-    let reply = registry.call(foreign).unwrap();
+    let reply = registry.call(call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}))).unwrap();
     let id = reply.job().id().to_string();
-    assert!(jobs(&registry).await.is_empty());
-    assert!(ask(&registry, "cancel_job", json!({"id": id})).await.starts_with("not_found"));
+    let ask_as_stranger = async |tool: &str, arguments: Value| {
+        let mut call = call(Target::Tool(tool.to_owned()), arguments);
+        call.caller.principal = Principal::anonymous();
+        gather(registry.call(call).unwrap()).await.map(|answer| answer.texts.concat())
+    };
+    assert_eq!(ask_as_stranger("list_jobs", json!({})).await.unwrap(), "[]");
+    let refused = ask_as_stranger("cancel_job", json!({"id": id})).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
     assert!(!reply.job().is_cancelled());
+    assert!(jobs(&registry).await.iter().any(|job| job["id"] == id.as_str()), "who runs the node sees them");
 }
 
 #[tokio::test]

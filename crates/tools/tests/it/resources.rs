@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tidegate_core::{Principal, Reference, Registry, Target};
 
-use crate::fake::{ORIGIN, call, complete, gather, node, shop, unreachable};
+use crate::fake::{call, complete, gather, node, owner, shop, unreachable};
 
 const TABLE: &str = "tidegate://databases/{database}/tables/{table}";
 
@@ -44,7 +44,7 @@ async fn what_can_be_read_is_listed() {
     let registry = node([shop(), unreachable()]);
     let snapshot = registry.snapshot();
     let mut uris = Vec::new();
-    for template in snapshot.templates(&Principal::owner(), ORIGIN) {
+    for template in snapshot.templates(&owner()) {
         let resources = template.lister.as_ref().unwrap().list(&Principal::owner()).await.unwrap();
         uris.extend(resources.into_iter().map(|resource| resource.uri));
     }

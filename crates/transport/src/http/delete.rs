@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use tidegate_core::Caller;
 
 use super::Door;
 use super::post::{no_such_session, session_id};
 
-pub(super) async fn delete(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+pub(super) async fn delete(
+    State(door): State<Arc<Door>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
     match session_id(&headers, None) {
-        Ok(id) if door.sessions.end(id) => StatusCode::NO_CONTENT.into_response(),
+        Ok(id) if door.sessions.end(id, &caller.principal) => StatusCode::NO_CONTENT.into_response(),
         Ok(_) => no_such_session(None),
         Err(refusal) => *refusal,
     }

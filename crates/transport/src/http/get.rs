@@ -4,11 +4,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
+use tidegate_core::Caller;
 use tidegate_mcp::{RpcError, Service};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +21,11 @@ use super::response::{event_stream, refusal};
 use super::session::HttpSession;
 use super::sse;
 
-pub(super) async fn get(State(door): State<Arc<Door>>, headers: HeaderMap) -> Response {
+pub(super) async fn get(
+    State(door): State<Arc<Door>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Response {
     let accepts_events = headers
         .get(header::ACCEPT)
         .and_then(|accept| accept.to_str().ok())
@@ -30,7 +35,7 @@ pub(super) async fn get(State(door): State<Arc<Door>>, headers: HeaderMap) -> Re
         return refusal(StatusCode::NOT_ACCEPTABLE, None, &error);
     }
     let session = match session_id(&headers, None) {
-        Ok(id) => door.sessions.get(id),
+        Ok(id) => door.sessions.get(id, &caller.principal),
         Err(refusal) => return *refusal,
     };
     let Some(session) = session else { return no_such_session(None) };

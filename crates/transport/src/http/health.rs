@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
+use tidegate_core::Caller;
 
 use super::Door;
+
+/// The access name that reading metrics takes.
+const METRICS: &str = "metrics";
 
 /// The process lives.
 pub(super) async fn health() -> &'static str {
@@ -22,8 +26,12 @@ pub(super) async fn ready(State(door): State<Arc<Door>>) -> impl IntoResponse {
     }
 }
 
-/// Prometheus' text format.
-pub(super) async fn metrics(State(door): State<Arc<Door>>) -> impl IntoResponse {
+/// Prometheus' text format. It names tools and databases, so where callers prove who they are it takes an access.
+pub(super) async fn metrics(State(door): State<Arc<Door>>, Extension(caller): Extension<Caller>) -> Response {
+    let may_read = caller.principal.grants.access.includes(METRICS);
+    if door.options.authenticator.is_configured() && !may_read {
+        return (StatusCode::FORBIDDEN, "reading metrics takes the access metrics\n").into_response();
+    }
     let text = door.metrics.render(door.service.registry());
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

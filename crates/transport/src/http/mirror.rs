@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tidegate_core::{Origin, Principal, Registry};
+use tidegate_core::{Caller, Registry};
 use tidegate_mcp::{Request, RpcError};
 
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -31,7 +31,7 @@ pub(super) fn check(
     headers: &HeaderMap,
     request: &Request,
     registry: &Registry,
-    caller: (&Principal, Origin),
+    caller: &Caller,
 ) -> Result<(), RpcError> {
     let version = required(headers, "MCP-Protocol-Version")?;
     if let Some(in_body) = request.meta.protocol_version.as_deref().filter(|in_body| *in_body != version) {
@@ -52,7 +52,7 @@ pub(super) fn check(
         return Err(differs("Mcp-Name", &name, &in_body));
     }
     if request.method == "tools/call"
-        && let Ok(tool) = registry.snapshot().tool(&in_body, caller.0, caller.1)
+        && let Ok(tool) = registry.snapshot().tool(&in_body, caller)
     {
         check_parameters(headers, tool.input_schema.json(), body.arguments.as_deref())?;
     }

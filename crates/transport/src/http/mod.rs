@@ -7,6 +7,7 @@ mod delete;
 mod get;
 mod guard;
 mod health;
+mod identify;
 mod mirror;
 mod post;
 mod replay;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get as on_get, post as on_post};
-use tidegate_core::{Budget, Origin, Principal, TransportKind};
+use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,8 +36,14 @@ use crate::metrics::Metrics;
 const EVENT_BYTES_MAX: usize = 450 * 1024;
 
 /// Bounds and allowlists of the HTTP door.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HttpOptions {
+    /// Finds out who calls.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Whether there is MCP at `/mcp`.
+    pub has_mcp: bool,
+    /// Whether there is Prometheus at `/metrics`.
+    pub has_metrics: bool,
     /// Longer request bodies are refused, in bytes.
     pub body_bytes_max: usize,
     /// How long a client may take to send its headers, and then its body.
@@ -58,6 +65,9 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
+            authenticator: Arc::new(LetEverybodyIn),
+            has_mcp: true,
+            has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
             read_within: Duration::from_secs(15),
             connections_max: 4_096,
@@ -100,13 +110,12 @@ impl Door {
         })
     }
 
-    /// Who asks. `streams_events` says that the answer must fit one SSE event.
-    fn peer(&self, address: Option<PeerAddress>, session: Option<Arc<Session>>, streams_events: bool) -> Peer {
+    /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.
+    fn peer(&self, caller: &Caller, session: Option<Arc<Session>>, streams_events: bool) -> Peer {
         let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         let in_flight: Option<Arc<InFlight>> = session.as_ref().map(|session| session.in_flight().clone());
         Peer {
-            principal: Principal::anonymous(),
-            origin: Origin { transport: TransportKind::StreamableHttp, peer: address.map(|PeerAddress(ip)| ip) },
+            caller: caller.clone(),
             carries: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
             session,
             in_flight,
@@ -121,11 +130,20 @@ pub fn router(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions
 }
 
 fn routes(door: Arc<Door>) -> Router {
-    Router::new()
-        .route("/mcp", on_post(post::post).get(get::get).delete(delete::delete))
+    let mut asking = Router::new();
+    if door.options.has_mcp {
+        let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
+        asking = asking.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
+    }
+    if door.options.has_metrics {
+        asking = asking.route("/metrics", on_get(health::metrics));
+    }
+    if asking.has_routes() {
+        asking = asking.route_layer(axum::middleware::from_fn_with_state(door.clone(), identify::identify));
+    }
+    asking
         .route("/health", on_get(health::health))
         .route("/ready", on_get(health::ready))
-        .route("/metrics", on_get(health::metrics))
         .layer(axum::middleware::from_fn_with_state(door.clone(), guard::guard))
         .with_state(door)
 }

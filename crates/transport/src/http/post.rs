@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
+use tidegate_core::{Caller, TransportKind};
 use tidegate_mcp::{
     Answer, AnswerStream, InFlight, Incoming, Notification, Rejection, RequestId, Revision, RpcError, decode,
 };
@@ -18,7 +18,7 @@ use super::replay::{Lost, Replay};
 use super::response::{accepted, event_stream, json, message, refusal, streamed_json};
 use super::session::HttpSession;
 use super::sse::EventWriter;
-use super::{Door, HttpOptions, PeerAddress, body, mirror, sse};
+use super::{Door, HttpOptions, body, mirror, sse};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
@@ -27,14 +27,17 @@ const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 /// What the rest of the request needs to know of its head.
 struct Head {
     headers: HeaderMap,
-    address: Option<PeerAddress>,
+    caller: Caller,
     accepts_events: bool,
 }
 
-pub(super) async fn post(State(door): State<Arc<Door>>, request: Request) -> Response {
+pub(super) async fn post(
+    State(door): State<Arc<Door>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
-    let address = parts.extensions.get::<PeerAddress>().copied();
-    let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, address };
+    let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller };
     match read_message(&head, body, &door).await {
         Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
         Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
@@ -94,7 +97,7 @@ async fn answer_request(door: &Arc<Door>, head: &Head, mut request: tidegate_mcp
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &RpcError::unsupported_version(version));
     }
     if request.method == "initialize" {
-        return open_session(door, &request);
+        return open_session(door, head, &request);
     }
     match find_session(door, head, &request) {
         Ok(session) => answer_legacy(door, head, request, session).await,
@@ -104,9 +107,8 @@ async fn answer_request(door: &Arc<Door>, head: &Head, mut request: tidegate_mcp
 
 async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Request) -> Response {
     let wants_events = head.accepts_events && wants_notices(&request);
-    let peer = door.peer(head.address, None, wants_events);
-    let caller = (&*peer.principal, peer.origin);
-    let checked = mirror::check(&head.headers, &request, door.service.registry(), caller)
+    let peer = door.peer(&head.caller, None, wants_events);
+    let checked = mirror::check(&head.headers, &request, door.service.registry(), &head.caller)
         .and_then(|()| door.service.revision_of(&request, None));
     if let Err(error) = checked {
         door.tell_of_refusal(&error.message);
@@ -124,12 +126,12 @@ fn wants_notices(request: &tidegate_mcp::Request) -> bool {
     request.meta.progress_token.is_some() || request.meta.log_level.is_some()
 }
 
-fn open_session(door: &Door, request: &tidegate_mcp::Request) -> Response {
+fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Response {
     let (session, whole) = match door.service.initialize(request, Arc::new(InFlight::default())) {
         Ok(opened) => opened,
         Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
     };
-    let Some(id) = door.sessions.open(session) else {
+    let Some(id) = door.sessions.open(session, head.caller.principal.clone()) else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many sessions are open; try again later");
         return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
     };
@@ -160,7 +162,7 @@ pub(super) fn no_such_session(request: Option<&RequestId>) -> Response {
 
 fn find_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Result<Arc<HttpSession>, BoxedResponse> {
     let id = session_id(&head.headers, Some(&request.id))?;
-    door.sessions.get(id).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
+    door.sessions.get(id, &head.caller.principal).ok_or_else(|| Box::new(no_such_session(Some(&request.id))))
 }
 
 async fn answer_legacy(
@@ -169,7 +171,7 @@ async fn answer_legacy(
     request: tidegate_mcp::Request,
     session: Arc<HttpSession>,
 ) -> Response {
-    let peer = door.peer(head.address, Some(session.session.clone()), head.accepts_events);
+    let peer = door.peer(&head.caller, Some(session.session.clone()), head.accepts_events);
     let id = request.id.clone();
     match door.service.answer(request, &peer).await {
         Answer::Silence => accepted(),
@@ -225,21 +227,21 @@ async fn write_events(mut answer: AnswerStream, number: u64, replay: &Replay, is
 
 fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> Response {
     if let Ok(id) = session_id(&head.headers, None) {
-        let Some(session) = door.sessions.get(id) else { return no_such_session(None) };
-        let peer = door.peer(head.address, Some(session.session.clone()), false);
+        let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
+        let peer = door.peer(&head.caller, Some(session.session.clone()), false);
         door.service.notified(notification, &peer);
     }
     accepted()
 }
 
 async fn answer_batch(door: &Door, head: &Head, messages: Vec<Result<Incoming, Rejection>>) -> Response {
-    let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id)) {
+    let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id, &head.caller.principal)) {
         Ok(Some(session)) => Some(session.session.clone()),
         Ok(None) => return no_such_session(None),
         // The refusal of batches says more than that of a session that is not named.
         Err(_) => None,
     };
-    let peer = door.peer(head.address, session, false);
+    let peer = door.peer(&head.caller, session, false);
     match door.service.answer_batch(messages, &peer).await {
         Ok(Some(answers)) => json(StatusCode::OK, answers),
         Ok(None) => accepted(),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate_core::Principal;
 use tidegate_core::event::{Event, Events};
 use tidegate_mcp::Session;
 use tokio::time::Instant;
@@ -30,6 +31,8 @@ pub(super) struct Sessions {
 /// One session and its event streams.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
+    /// Who opened it; for everybody else it does not exist.
+    owner: Arc<Principal>,
     pub(super) ended: CancellationToken,
     /// Replaced when a new connection listens for notifications; the old one ends.
     pub(super) listener: Mutex<CancellationToken>,
@@ -44,28 +47,31 @@ impl Sessions {
     }
 
     /// Opens a session and gives its unguessable name; `None` when there are too many.
-    pub(super) fn open(&self, session: Session) -> Option<String> {
+    pub(super) fn open(&self, session: Session, owner: Arc<Principal>) -> Option<String> {
         self.end_idle();
         let mut by_id = self.by_id.lock();
         if by_id.len() >= self.sessions_max {
             return None;
         }
         let id = Uuid::new_v4().simple().to_string();
-        by_id.insert(id.clone(), Arc::new(HttpSession::new(session)));
+        by_id.insert(id.clone(), Arc::new(HttpSession::new(session, owner)));
         drop(by_id);
         self.events.tell(Event::SessionOpened);
         Some(id)
     }
 
-    /// The session of that name, which counts as used now.
-    pub(super) fn get(&self, id: &str) -> Option<Arc<HttpSession>> {
-        let session = self.by_id.lock().get(id).cloned()?;
+    /// The session of that name that `principal` opened; it counts as used now.
+    pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<HttpSession>> {
+        let session = self.by_id.lock().get(id).filter(|session| session.owner.is_same_as(principal)).cloned()?;
         session.touch();
         Some(session)
     }
 
-    /// Ends a session and cancels what it has running; false when there is none of that name.
-    pub(super) fn end(&self, id: &str) -> bool {
+    /// Ends a session and cancels what it has running; false when `principal` has none of that name.
+    pub(super) fn end(&self, id: &str, principal: &Principal) -> bool {
+        if self.get(id, principal).is_none() {
+            return false;
+        }
         let session = self.by_id.lock().remove(id);
         session.inspect(|session| self.close(session)).is_some()
     }
@@ -101,9 +107,10 @@ impl Sessions {
 }
 
 impl HttpSession {
-    fn new(session: Session) -> Self {
+    fn new(session: Session, owner: Arc<Principal>) -> Self {
         Self {
             session: Arc::new(session),
+            owner,
             ended: CancellationToken::new(),
             listener: Mutex::default(),
             last_used: Mutex::new(Instant::now()),

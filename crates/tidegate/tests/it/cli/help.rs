@@ -19,6 +19,11 @@ fn every_verb_explains_itself() {
         Some("query"),
         Some("call"),
         Some("tools"),
+        Some("config"),
+        Some("key"),
+        Some("access"),
+        Some("client"),
+        Some("doctor"),
         Some("completions"),
     ] {
         check(verb);

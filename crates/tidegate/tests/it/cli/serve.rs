@@ -30,9 +30,14 @@ fn listening_beyond_this_machine_is_refused() {
     let shop = Shop::new();
     let ran = run(&["serve", "--listen", "0.0.0.0:7070", &shop.argument()]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
-    insta::assert_snapshot!(ran.stderr, @"
-    error: 0.0.0.0:7070 can be reached from other machines, and anybody who reaches it could read the data: this version cannot ask callers who they are.
-    Listen on 127.0.0.1:7070 instead, and let others in through something that does ask: a reverse proxy with authentication in front of it (with --allow-host NAME), or a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE).
+    insta::assert_snapshot!(ran.stderr, @r"
+    error: 0.0.0.0:7070 can be reached from other machines, and anybody who reaches it could read the data: nobody is asked who they are.
+    Either let callers show keys: tidegate key add NAME --role ROLE, and a configuration with that role and
+
+        auth:
+          keys: tidegate-keys.json
+
+    or listen on 127.0.0.1:7070 and let others in through a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE).
     ");
 }
 

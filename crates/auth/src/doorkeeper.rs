@@ -1,0 +1,42 @@
+//! One gate after the other, while doors stay open.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use tidegate_core::{Authenticator, Credentials, Principal, Unauthenticated};
+
+use crate::gate::Gate;
+
+/// Holds the gate that is in force. Doors keep the doorkeeper; a changed configuration changes its gate whole.
+pub struct Doorkeeper {
+    gate: ArcSwap<Gate>,
+}
+
+impl Doorkeeper {
+    /// A doorkeeper of `gate`.
+    pub fn new(gate: Gate) -> Self {
+        Self { gate: ArcSwap::from_pointee(gate) }
+    }
+
+    /// Puts `gate` in force. Callers that the old gate let in keep their principals until they show their credentials
+    /// again; what the old one remembered of tokens is forgotten.
+    pub fn swap(&self, gate: Gate) {
+        self.gate.store(Arc::new(gate));
+    }
+}
+
+#[async_trait]
+impl Authenticator for Doorkeeper {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        self.gate.load_full().authenticate(credentials).await
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        self.gate.load().local()
+    }
+
+    fn is_configured(&self) -> bool {
+        self.gate.load().is_configured()
+    }
+}

@@ -1,0 +1,62 @@
+//! One key as it stands in the file.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::{DateTime, Utc};
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{KeyState, KeyStatus};
+use crate::digest::Digest;
+
+/// One key as it stands in the file.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    /// Of the secret part, as text. Base64url in the file.
+    #[serde(serialize_with = "write_digest", deserialize_with = "read_digest")]
+    pub(crate) sha256: Digest,
+    pub(crate) roles: Vec<String>,
+    pub(crate) created: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<DateTime<Utc>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) revoked: Option<DateTime<Utc>>,
+}
+
+impl Entry {
+    pub(crate) fn state(&self, now: DateTime<Utc>) -> KeyState {
+        if self.revoked.is_some() {
+            KeyState::Revoked
+        } else if self.expires.is_some_and(|expires| expires <= now) {
+            KeyState::Expired
+        } else {
+            KeyState::Active
+        }
+    }
+
+    /// What may be told of it: all but the digest.
+    pub(crate) fn status(&self, now: DateTime<Utc>) -> KeyStatus {
+        KeyStatus {
+            name: self.name.clone(),
+            id: self.id.clone(),
+            roles: self.roles.clone(),
+            created: self.created,
+            expires: self.expires,
+            revoked: self.revoked,
+            state: self.state(now),
+        }
+    }
+}
+
+fn write_digest<S: Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&URL_SAFE_NO_PAD.encode(digest))
+}
+
+fn read_digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| D::Error::custom("not base64url"))?;
+    Digest::try_from(bytes.as_slice()).map_err(|_| D::Error::custom("not the length of a SHA-256"))
+}

@@ -1,0 +1,133 @@
+//! How a key file is read and replaced: whole, by one process at a time.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, KeyFileError};
+use crate::key_text::random_id;
+
+/// The version of the file's form that this program writes, and the only one that it reads.
+pub(super) const VERSION: u64 = 1;
+/// Bytes that a key file may have; ten thousand keys of many roles need less.
+pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u64,
+    keys: Vec<Entry>,
+}
+
+/// Looked at first, since a later version may have any other form.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u64,
+}
+
+/// The keys in the file; none if there is no file. Takes no lock, since files are only ever replaced whole.
+pub(super) fn read(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
+    let failed = |source| KeyFileError::Io { action: "read", path: path.to_owned(), source };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(KeyFileError::TooLarge { path: path.to_owned() });
+    }
+    parse(path, &bytes)
+}
+
+/// Changes the keys in the file while no other process does. If `change` fails, the file stays as it was.
+pub(super) fn change<T>(
+    path: &Path,
+    change: impl FnOnce(&mut Vec<Entry>) -> Result<T, KeyFileError>,
+) -> Result<T, KeyFileError> {
+    // A link stays a link: what it leads to is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
+    make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
+    // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    let lock = private(&mut options).open(beside(path, ".lock")).map_err(failed("lock"))?;
+    lock.lock().map_err(failed("lock"))?;
+    let mut entries = read(path)?;
+    let outcome = change(&mut entries)?;
+    replace(path, entries).map_err(failed("write"))?;
+    Ok(outcome)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, KeyFileError> {
+    let malformed = |error: serde_json::Error| KeyFileError::Malformed {
+        path: path.to_owned(),
+        line: error.line(),
+        column: error.column(),
+    };
+    let found = serde_json::from_slice::<Versioned>(bytes).map_err(malformed)?.version;
+    if found != VERSION {
+        return Err(KeyFileError::UnknownVersion { path: path.to_owned(), found });
+    }
+    let keys = serde_json::from_slice::<Content>(bytes).map_err(malformed)?.keys;
+    let mut ids = BTreeSet::new();
+    if let Some(entry) = keys.iter().find(|entry| !ids.insert(&entry.id)) {
+        return Err(KeyFileError::DuplicateId { path: path.to_owned(), id: entry.id.clone() });
+    }
+    Ok(keys)
+}
+
+/// Writes a new file beside the old one, down to the disk, and puts it in its place: whatever happens, there is one of
+/// the two.
+fn replace(path: &Path, keys: Vec<Entry>) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(&Content { version: VERSION, keys })?;
+    bytes.push(b'\n');
+    let mark = random_id().map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    let new = beside(path, &format!(".{mark}.new"));
+    let written = write_new(&new, &bytes).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+        return written;
+    }
+    // Not every file system can sync a folder; the new file is in place anyway.
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = private(OpenOptions::new().create_new(true).write(true)).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The name of `path` with `ending` added to it.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Files that are made with `options` are their owner's alone.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}

@@ -1,0 +1,56 @@
+//! The keys that a gate knows, and how one that is shown is checked.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use chrono::{DateTime, Utc};
+use tidegate_core::{Principal, Proof};
+
+use crate::digest::{Digest, sha256};
+use crate::key_file::{KeyFile, KeyFileError};
+use crate::key_text::KeyText;
+use crate::roles::Roles;
+
+/// The keys of a key file as they were when it was read, less the revoked ones.
+pub(crate) struct Keys(HashMap<String, Key>);
+
+struct Key {
+    digest: Digest,
+    expires: Option<DateTime<Utc>>,
+    principal: Arc<Principal>,
+}
+
+impl Keys {
+    /// Reads `file`. Roles of a key that are not among `roles` give nothing, and the log hears of them.
+    pub(crate) fn read(file: &KeyFile, roles: &Roles) -> Result<Self, KeyFileError> {
+        let mut keys = HashMap::new();
+        let mut unknown: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for entry in file.entries()?.into_iter().filter(|entry| entry.revoked.is_none()) {
+            let (known, strange): (BTreeSet<_>, BTreeSet<_>) =
+                entry.roles.into_iter().partition(|name| roles.has(name));
+            for role in strange {
+                unknown.entry(role).or_default().push(entry.name.clone());
+            }
+            let grants = roles.grants(&known);
+            let principal = Principal { roles: known, ..Principal::new(entry.name, Proof::Key, grants) };
+            let key = Key { digest: entry.sha256, expires: entry.expires, principal: Arc::new(principal) };
+            keys.insert(entry.id, key);
+        }
+        for (role, keys) in unknown {
+            tracing::warn!(role, ?keys, "keys name a role that the configuration does not know; it gives them nothing");
+        }
+        Ok(Self(keys))
+    }
+
+    /// Who holds the key `text`; none if it is not valid at `now`.
+    pub(crate) fn holder(&self, text: &str, now: DateTime<Utc>) -> Option<Arc<Principal>> {
+        let shown = KeyText::parse(text)?;
+        let key = self.0.get(shown.id);
+        // An unknown id costs as much as a wrong secret, and no comparison tells how much of the secret was right.
+        let wanted = key.map_or(Digest::default(), |key| key.digest);
+        let is_right = verify_slices_are_equal(&sha256(shown.secret), &wanted).is_ok();
+        let key = key.filter(|_| is_right)?;
+        key.expires.is_none_or(|expires| now < expires).then(|| key.principal.clone())
+    }
+}

@@ -1,0 +1,78 @@
+//! The roles that the configuration knows, and one `Arc` of grants for each set of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tidegate_core::Grants;
+
+use crate::gate::GateError;
+use crate::role::Role;
+
+/// Sets of roles whose grants are shared; the one used longest ago goes first, and is added up anew if it comes back.
+const SHARED_SETS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+
+/// The roles that the configuration knows.
+///
+/// What depends on grants only (the list of tools) is kept by the address of the grants, so principals of the same set
+/// of roles get the same ones.
+pub(crate) struct Roles {
+    by_name: BTreeMap<String, Role>,
+    shared: Mutex<LruCache<BTreeSet<String>, Arc<Grants>>>,
+}
+
+impl Roles {
+    /// # Errors
+    /// When a role has no name, or two have the same.
+    pub(crate) fn new(roles: Vec<Role>) -> Result<Self, GateError> {
+        let mut by_name = BTreeMap::new();
+        for role in roles {
+            if role.name.is_empty() {
+                return Err(GateError::NamelessRole);
+            }
+            let name = role.name.clone();
+            if by_name.insert(name.clone(), role).is_some() {
+                return Err(GateError::DuplicateRole { name });
+            }
+        }
+        Ok(Self { by_name, ..Self::none() })
+    }
+
+    /// No roles.
+    pub(crate) fn none() -> Self {
+        Self { by_name: BTreeMap::new(), shared: Mutex::new(LruCache::new(SHARED_SETS_MAX)) }
+    }
+
+    /// The names of all roles.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// Whether there is a role of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// The roles that a token with these claims holds.
+    pub(crate) fn given_by(&self, claims: &Map<String, Value>) -> BTreeSet<String> {
+        self.by_name.values().filter(|role| role.is_given_by(claims)).map(|role| role.name.clone()).collect()
+    }
+
+    /// The sum of what the roles of these names grant; names of no role add nothing.
+    pub(crate) fn grants(&self, names: &BTreeSet<String>) -> Arc<Grants> {
+        let mut shared = self.shared.lock();
+        if let Some(grants) = shared.get(names) {
+            return grants.clone();
+        }
+        let roles = names.iter().filter_map(|name| self.by_name.get(name));
+        let grants = Arc::new(roles.fold(Grants::default(), |sum, role| sum.or(&role.grants)));
+        shared.put(names.clone(), grants.clone());
+        grants
+    }
+}

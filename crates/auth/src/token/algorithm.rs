@@ -1,0 +1,153 @@
+//! The algorithms that may sign a token, and the kind of key that each of them takes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jsonwebtoken::Algorithm;
+
+/// An algorithm that signs tokens ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1)). There is no `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "their names are the specification's")]
+pub enum TokenAlgorithm {
+    Hs256,
+    Hs384,
+    Hs512,
+    Rs256,
+    Rs384,
+    Rs512,
+    Ps256,
+    Ps384,
+    Ps512,
+    Es256,
+    Es384,
+    EdDsa,
+}
+
+/// Text that names no algorithm of ours.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no algorithm that tokens may be signed with; these are: {}", names(TokenAlgorithm::ALL))]
+pub struct UnknownAlgorithm {
+    name: String,
+}
+
+/// What a key can check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyKind {
+    /// A secret that signer and checker share.
+    Secret,
+    /// A public RSA key.
+    Rsa,
+    /// A public key on the curve P-256.
+    P256,
+    /// A public key on the curve P-384.
+    P384,
+    /// A public Ed25519 key.
+    Ed25519,
+}
+
+impl KeyKind {
+    /// What it is, for a reader.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Secret => "a secret",
+            Self::Rsa => "an RSA key",
+            Self::P256 => "an EC key on P-256",
+            Self::P384 => "an EC key on P-384",
+            Self::Ed25519 => "an Ed25519 key",
+        }
+    }
+}
+
+impl TokenAlgorithm {
+    /// Every algorithm.
+    pub const ALL: &[Self] = &[
+        Self::Hs256,
+        Self::Hs384,
+        Self::Hs512,
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+
+    /// The name as it stands in a token's header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hs256 => "HS256",
+            Self::Hs384 => "HS384",
+            Self::Hs512 => "HS512",
+            Self::Rs256 => "RS256",
+            Self::Rs384 => "RS384",
+            Self::Rs512 => "RS512",
+            Self::Ps256 => "PS256",
+            Self::Ps384 => "PS384",
+            Self::Ps512 => "PS512",
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::EdDsa => "EdDSA",
+        }
+    }
+
+    /// The one kind of key that it takes: no public key is ever taken for a secret.
+    pub(crate) fn key_kind(self) -> KeyKind {
+        match self {
+            Self::Hs256 | Self::Hs384 | Self::Hs512 => KeyKind::Secret,
+            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => KeyKind::Rsa,
+            Self::Es256 => KeyKind::P256,
+            Self::Es384 => KeyKind::P384,
+            Self::EdDsa => KeyKind::Ed25519,
+        }
+    }
+
+    /// How long a secret must be: as long as the hash ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.2)).
+    pub(crate) fn secret_bytes_min(self) -> usize {
+        match self {
+            Self::Hs256 => 32,
+            Self::Hs384 => 48,
+            Self::Hs512 => 64,
+            _ => 0,
+        }
+    }
+
+    /// The same for the library that checks signatures.
+    pub(crate) fn for_library(self) -> Algorithm {
+        match self {
+            Self::Hs256 => Algorithm::HS256,
+            Self::Hs384 => Algorithm::HS384,
+            Self::Hs512 => Algorithm::HS512,
+            Self::Rs256 => Algorithm::RS256,
+            Self::Rs384 => Algorithm::RS384,
+            Self::Rs512 => Algorithm::RS512,
+            Self::Ps256 => Algorithm::PS256,
+            Self::Ps384 => Algorithm::PS384,
+            Self::Ps512 => Algorithm::PS512,
+            Self::Es256 => Algorithm::ES256,
+            Self::Es384 => Algorithm::ES384,
+            Self::EdDsa => Algorithm::EdDSA,
+        }
+    }
+}
+
+impl FromStr for TokenAlgorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.iter().find(|algorithm| algorithm.name() == name);
+        found.copied().ok_or_else(|| UnknownAlgorithm { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for TokenAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn names(algorithms: &[TokenAlgorithm]) -> String {
+    algorithms.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
+}

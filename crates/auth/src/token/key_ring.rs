@@ -1,0 +1,187 @@
+//! The keys that check signatures, and which of them a token means.
+
+use std::ops::RangeInclusive;
+
+use aws_lc_rs::rsa::RsaParameters;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, ParsedPublicKey, VerificationAlgorithm,
+};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::DecodingKey;
+use jsonwebtoken::crypto::aws_lc;
+use serde_json::{Map, Value};
+
+use super::algorithm::{KeyKind, TokenAlgorithm};
+use super::error::TokenOptionsError;
+use super::options::TokenKey;
+use crate::secret::Secret;
+
+/// Keys that a JWKS may have.
+const JWKS_KEYS_MAX: usize = 256;
+/// Bits that the modulus of an RSA key may have; with others the library checks nothing.
+const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
+
+/// The keys that check signatures.
+pub(super) enum KeyRing {
+    /// The only key there is. It has no id, so what a token says of one does not matter.
+    Single(Key),
+    /// The keys of a JWKS.
+    Set(Vec<Key>),
+}
+
+/// A key that checks signatures.
+pub(super) struct Key {
+    kind: KeyKind,
+    id: Option<String>,
+    /// The only algorithm it may be used with, if its JWK says so.
+    algorithm: Option<TokenAlgorithm>,
+    key: DecodingKey,
+}
+
+impl KeyRing {
+    /// Reads `key`, which must be able to check each of `algorithms`.
+    pub(super) fn read(key: &TokenKey, algorithms: &[TokenAlgorithm]) -> Result<Self, TokenOptionsError> {
+        // The library panics when it must choose between two; another crate of the build may have brought a second.
+        let _ = aws_lc::DEFAULT_PROVIDER.install_default();
+        let ring = match key {
+            TokenKey::Secret(secret) => Self::Single(secret_key(secret)),
+            TokenKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
+            TokenKey::Jwks(jwks) => Self::Set(jwks_keys(jwks)?),
+        };
+        for algorithm in algorithms.iter().copied() {
+            if !ring.keys().iter().any(|key| key.checks(algorithm)) {
+                return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm, keys: ring.kinds() });
+            }
+            if let TokenKey::Secret(secret) = key
+                && secret.expose().len() < algorithm.secret_bytes_min()
+            {
+                let bytes_min = algorithm.secret_bytes_min();
+                return Err(TokenOptionsError::SecretTooShort { algorithm, bytes_min });
+            }
+        }
+        Ok(ring)
+    }
+
+    /// The key that a token means: of those that can check `algorithm`, the one with that id; without an id, the only
+    /// one there is.
+    pub(super) fn find(&self, algorithm: TokenAlgorithm, id: Option<&str>) -> Option<&DecodingKey> {
+        let mut meant = self.keys().iter().filter(|key| {
+            let is_named = match (self, id) {
+                (Self::Single(_), _) | (_, None) => true,
+                (Self::Set(_), Some(id)) => key.id.as_deref() == Some(id),
+            };
+            is_named && key.checks(algorithm)
+        });
+        let key = meant.next()?;
+        // Trying one key after the other would make a set as weak as its weakest key.
+        meant.next().is_none().then_some(&key.key)
+    }
+
+    fn keys(&self) -> &[Key] {
+        match self {
+            Self::Single(key) => std::slice::from_ref(key),
+            Self::Set(keys) => keys,
+        }
+    }
+
+    fn kinds(&self) -> String {
+        let mut kinds: Vec<&str> = self.keys().iter().map(|key| key.kind.name()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds.join(" or ")
+    }
+}
+
+impl Key {
+    fn new(kind: KeyKind, key: DecodingKey) -> Self {
+        Self { kind, id: None, algorithm: None, key }
+    }
+
+    fn checks(&self, algorithm: TokenAlgorithm) -> bool {
+        algorithm.key_kind() == self.kind && self.algorithm.is_none_or(|only| only == algorithm)
+    }
+}
+
+fn secret_key(secret: &Secret) -> Key {
+    Key::new(KeyKind::Secret, DecodingKey::from_secret(secret.expose().as_bytes()))
+}
+
+fn pem_key(pem: &str) -> Result<Key, TokenOptionsError> {
+    if pem.contains("PRIVATE KEY-----") {
+        return Err(TokenOptionsError::PrivateKey);
+    }
+    // The library would also search other things, such as certificates, for what looks like a key.
+    if pem.matches("-----BEGIN ").count() != 1 || !pem.contains("PUBLIC KEY-----") {
+        return Err(TokenOptionsError::NoPublicKey);
+    }
+    let pem = pem.as_bytes();
+    let candidates = [
+        (KeyKind::Rsa, DecodingKey::from_rsa_pem(pem)),
+        (KeyKind::P256, DecodingKey::from_ec_pem(pem)),
+        (KeyKind::P384, DecodingKey::from_ec_pem(pem)),
+        (KeyKind::Ed25519, DecodingKey::from_ed_pem(pem)),
+    ];
+    let mut usable = candidates.into_iter().filter_map(|(kind, key)| key.ok().map(|key| Key::new(kind, key)));
+    usable.find(is_sound).ok_or(TokenOptionsError::NoPublicKey)
+}
+
+fn jwks_keys(jwks: &str) -> Result<Vec<Key>, TokenOptionsError> {
+    let jwks: Map<String, Value> = serde_json::from_str(jwks).map_err(|_| TokenOptionsError::NoJwks)?;
+    let keys = jwks.get("keys").and_then(Value::as_array).ok_or(TokenOptionsError::NoJwks)?;
+    if keys.len() > JWKS_KEYS_MAX {
+        return Err(TokenOptionsError::TooManyKeys { count: keys.len(), count_max: JWKS_KEYS_MAX });
+    }
+    if keys.iter().any(|key| key.get("d").is_some()) {
+        return Err(TokenOptionsError::PrivateKey);
+    }
+    // Sets hold keys for other purposes too, so those that do not fit are passed over.
+    let usable: Vec<Key> = keys.iter().filter_map(jwk_key).collect();
+    if usable.is_empty() { Err(TokenOptionsError::NoUsableKey) } else { Ok(usable) }
+}
+
+/// The key of a JWK ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517#section-4)) that checks signatures.
+fn jwk_key(jwk: &Value) -> Option<Key> {
+    let field = |name: &str| jwk.get(name).and_then(Value::as_str);
+    let checks_signatures = jwk.get("use").is_none_or(|purpose| purpose == "sig")
+        && jwk.get("key_ops").is_none_or(|may| may.as_array().is_some_and(|may| may.iter().any(|it| it == "verify")));
+    // An algorithm that we do not know must not become any algorithm.
+    let algorithm = match jwk.get("alg") {
+        Some(name) => Some(name.as_str()?.parse().ok()?),
+        None => None,
+    };
+    let (kind, key) = match (field("kty")?, field("crv")) {
+        ("RSA", _) => (KeyKind::Rsa, rsa_key(field("n")?, field("e")?)),
+        ("EC", Some("P-256")) => (KeyKind::P256, DecodingKey::from_ec_components(field("x")?, field("y")?).ok()),
+        ("EC", Some("P-384")) => (KeyKind::P384, DecodingKey::from_ec_components(field("x")?, field("y")?).ok()),
+        ("OKP", Some("Ed25519")) => (KeyKind::Ed25519, DecodingKey::from_ed_components(field("x")?).ok()),
+        _ => return None,
+    };
+    let key = Key { id: field("kid").map(str::to_owned), algorithm, ..Key::new(kind, key?) };
+    (checks_signatures && (kind == KeyKind::Rsa || is_sound(&key))).then_some(key)
+}
+
+fn rsa_key(modulus: &str, exponent: &str) -> Option<DecodingKey> {
+    let bytes = URL_SAFE_NO_PAD.decode(modulus).ok()?;
+    let zero_bits: usize = match bytes.iter().position(|byte| *byte != 0) {
+        Some(zeros) => 8 * zeros + bytes[zeros].leading_zeros() as usize,
+        None => return None,
+    };
+    if !RSA_BITS.contains(&(8 * bytes.len() - zero_bits)) {
+        return None;
+    }
+    DecodingKey::from_rsa_components(modulus, exponent).ok()
+}
+
+/// Whether the bytes of `key` are a key of its kind. The library would find out only with the first token.
+fn is_sound(key: &Key) -> bool {
+    let Ok(bytes) = key.key.try_get_as_bytes() else { return false };
+    let is_a_key_of = |algorithm: &'static dyn VerificationAlgorithm| ParsedPublicKey::new(algorithm, bytes).is_ok();
+    match key.kind {
+        KeyKind::Rsa => RsaParameters::public_modulus_len(bytes).is_ok_and(|bits| RSA_BITS.contains(&(bits as usize))),
+        KeyKind::P256 => is_a_key_of(&ECDSA_P256_SHA256_FIXED),
+        KeyKind::P384 => is_a_key_of(&ECDSA_P384_SHA384_FIXED),
+        KeyKind::Ed25519 => is_a_key_of(&ED25519),
+        KeyKind::Secret => true,
+    }
+}

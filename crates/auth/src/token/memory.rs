@@ -1,0 +1,54 @@
+//! The tokens that were good a moment ago, so that a second request costs no signature check.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+use parking_lot::Mutex;
+use tidegate_core::Principal;
+
+use super::Seconds;
+use crate::digest::Digest;
+
+/// Tokens that are remembered; the one shown longest ago goes first.
+const TOKENS_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+/// After this time a token is checked again.
+const SECONDS_MAX: Seconds = 60.0;
+
+/// Who showed which token, by the token's SHA-256. What was refused is not remembered.
+pub(super) struct Memory {
+    known: Mutex<LruCache<Digest, Known>>,
+}
+
+struct Known {
+    principal: Arc<Principal>,
+    until: Seconds,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { known: Mutex::new(LruCache::new(TOKENS_MAX)) }
+    }
+}
+
+impl Memory {
+    /// Who showed the token of this digest, if that still counts.
+    pub(super) fn recall(&self, digest: &Digest, now: Seconds) -> Option<Arc<Principal>> {
+        let mut known = self.known.lock();
+        let found = known.get(digest)?;
+        if now < found.until {
+            return Some(found.principal.clone());
+        }
+        known.pop(digest);
+        None
+    }
+
+    /// Remembers who showed a token that is good until `good_until`.
+    pub(super) fn keep(&self, digest: Digest, principal: Arc<Principal>, now: Seconds, good_until: Seconds) {
+        let until = good_until.min(now + SECONDS_MAX);
+        self.known.lock().put(digest, Known { principal, until });
+    }
+}

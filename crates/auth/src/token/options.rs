@@ -1,0 +1,61 @@
+//! How tokens are checked.
+
+use std::fmt;
+
+use super::algorithm::TokenAlgorithm;
+use crate::secret::Secret;
+
+/// Seconds by which a signer's clock may differ from ours, unless said otherwise.
+const LEEWAY_SECONDS: u32 = 30;
+
+/// With what a token's signature is checked.
+#[derive(Clone)]
+pub enum TokenKey {
+    /// The content of a JSON Web Key Set. Its public keys count; secrets in it do not.
+    Jwks(String),
+    /// A public key in PEM: RSA, EC on P-256 or P-384, or Ed25519.
+    PublicKeyPem(String),
+    /// A secret that the signer has too, for the algorithms that begin with `HS`. Its bytes are those of the text.
+    Secret(Secret),
+}
+
+impl fmt::Debug for TokenKey {
+    /// Says of what sort it is: somebody may have put a private key where a public one belongs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Jwks(_) => "Jwks(***)",
+            Self::PublicKeyPem(_) => "PublicKeyPem(***)",
+            Self::Secret(_) => "Secret(***)",
+        })
+    }
+}
+
+/// How tokens are checked. Beside what stands here, a token must carry `sub` and `exp`; `nbf` is heeded if it is there.
+#[derive(Debug, Clone)]
+pub struct TokenOptions {
+    /// With what the signature is checked.
+    pub key: TokenKey,
+    /// The `iss` that a token must carry.
+    pub issuer: String,
+    /// Of these, a token must carry one in its `aud`.
+    pub audiences: Vec<String>,
+    /// The only algorithms that may have signed it.
+    pub algorithms: Vec<TokenAlgorithm>,
+    /// Seconds by which the signer's clock may differ from ours.
+    pub leeway_seconds: u32,
+    /// The claim that names the tenant. A token without it belongs to none.
+    pub tenant_claim: Option<String>,
+}
+
+impl TokenOptions {
+    /// Tokens that `key` checks, from `issuer`, for `audiences`, signed with one of `algorithms`.
+    pub fn new(
+        key: TokenKey,
+        issuer: impl Into<String>,
+        audiences: Vec<String>,
+        algorithms: Vec<TokenAlgorithm>,
+    ) -> Self {
+        let issuer = issuer.into();
+        Self { key, issuer, audiences, algorithms, leeway_seconds: LEEWAY_SECONDS, tenant_claim: None }
+    }
+}

@@ -1,0 +1,142 @@
+//! Roles of keys and tokens, and what they add up to.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tidegate_auth::{Gate, GateOptions, KeyFile, Secret, TokenAlgorithm, TokenKey};
+use tidegate_core::{Grants, Principal};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::scene::{MovedClock, role, show, token_options};
+use crate::signer::{SECRET, Signer, claims_with};
+
+/// Who shows a token with `claims`, where the role `r` is given for `wanted`.
+fn holder(wanted: Value, claims: Value) -> Arc<Principal> {
+    let tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
+    let clock = MovedClock::new().clock();
+    let roles = vec![role("r", wanted)];
+    let gate = Gate::new(GateOptions { tokens: Some(tokens), roles, clock, ..GateOptions::default() }).unwrap();
+    let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
+    show(&gate, Some(&token)).unwrap()
+}
+
+#[test]
+fn claims_give_roles() {
+    let cases = [
+        (json!({}), json!({ "groups": ["a"] }), false),
+        (json!({ "groups": "a" }), json!({}), false),
+        (json!({ "groups": "a" }), json!({ "groups": "a" }), true),
+        (json!({ "groups": "a" }), json!({ "groups": "A" }), false),
+        (json!({ "groups": "a" }), json!({ "groups": ["b", "a"] }), true),
+        (json!({ "groups": "a" }), json!({ "groups": ["b", "ab"] }), false),
+        (json!({ "groups": "a" }), json!({ "groups": "a b" }), false),
+        (json!({ "groups": ["a", "b"] }), json!({ "groups": "b" }), true),
+        (json!({ "groups": ["a", "b"] }), json!({ "groups": ["c", "b"] }), true),
+        (json!({ "groups": ["a", "b"] }), json!({ "groups": ["c"] }), false),
+        (json!({ "groups": [] }), json!({ "groups": [] }), false),
+        (json!({ "staff": true }), json!({ "staff": true }), true),
+        (json!({ "staff": true }), json!({ "staff": "true" }), false),
+        (json!({ "level": 3 }), json!({ "level": 3 }), true),
+        (json!({ "groups": "a", "staff": true }), json!({ "groups": ["a"], "staff": true }), true),
+        (json!({ "groups": "a", "staff": true }), json!({ "groups": ["a"] }), false),
+        (json!({ "scope": "read" }), json!({ "scope": "write read" }), true),
+        (json!({ "scope": "read" }), json!({ "scope": "reader write" }), false),
+        (json!({ "scope": ["read", "all"] }), json!({ "scope": "write all" }), true),
+        (json!({ "scope": "read" }), json!({ "scope": ["read"] }), true),
+        (json!({ "scope": "" }), json!({ "scope": "read" }), false),
+        (json!({ "sub": "ada" }), json!({}), true),
+    ];
+    for (wanted, claims, is_held) in cases {
+        let principal = holder(wanted.clone(), claims.clone());
+        assert_eq!(principal.roles.contains("r"), is_held, "wanted {wanted}, claimed {claims}");
+        assert_eq!(principal.grants.entries.includes("r_a"), is_held);
+    }
+}
+
+#[test]
+fn without_a_role_there_are_no_grants() {
+    assert_eq!(*holder(json!({}), json!({})).grants, Grants::default());
+}
+
+#[test]
+fn the_same_set_of_roles_has_the_same_grants() {
+    let folder = tempfile::tempdir().unwrap();
+    let moved = MovedClock::new();
+    let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(moved.clock());
+    let add = |name: &str, roles: &[&str]| {
+        let roles: Vec<String> = roles.iter().map(|role| (*role).to_owned()).collect();
+        keys.add(name, &roles, None).unwrap().key
+    };
+    let (ada, bob, eve) = (add("ada", &["a", "b"]), add("bob", &["b", "gone", "a", "b"]), add("eve", &["a"]));
+    let tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
+    let gate = Gate::new(GateOptions {
+        keys: Some(keys.clone()),
+        tokens: Some(tokens),
+        roles: vec![role("a", json!({ "groups": "a" })), role("b", json!({ "groups": "b" }))],
+        anonymous: vec!["a".to_owned()],
+        clock: moved.clock(),
+        ..GateOptions::default()
+    })
+    .unwrap();
+    let token = |claims| Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
+    let [ada, bob, eve] = [ada, bob, eve].map(|key| show(&gate, Some(key.expose())).unwrap());
+    let both = show(&gate, Some(&token(json!({ "groups": ["b", "a"] })))).unwrap();
+    let one = show(&gate, Some(&token(json!({ "groups": ["a"], "sub": "zoe" })))).unwrap();
+    assert_eq!(bob.roles.iter().collect::<Vec<_>>(), ["a", "b"], "a role that is not known is not held");
+    assert!(Arc::ptr_eq(&ada.grants, &bob.grants) && Arc::ptr_eq(&ada.grants, &both.grants));
+    assert!(Arc::ptr_eq(&eve.grants, &one.grants) && !Arc::ptr_eq(&eve.grants, &ada.grants));
+    assert!(Arc::ptr_eq(&eve.grants, &show(&gate, None).unwrap().grants));
+    assert!(ada.grants.entries.includes("a_x") && ada.grants.entries.includes("b_x"));
+}
+
+/// Counts warnings and keeps what they say.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>, Arc<Mutex<String>>);
+
+impl Visit for Warnings {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.1.lock().unwrap().push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_role_that_is_not_known_is_told_once_when_keys_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = KeyFile::new(folder.path().join("keys.json"));
+    let gone = vec!["gone".to_owned()];
+    let key = keys.add("ada", &gone, None).unwrap().key;
+    keys.add("bob", &gone, None).unwrap();
+    keys.add("old", &["older".to_owned()], None).unwrap();
+    keys.revoke("old").unwrap();
+    let warnings = Warnings::default();
+    tracing::subscriber::with_default(warnings.clone(), || {
+        let gate = Gate::new(GateOptions { keys: Some(keys), ..GateOptions::default() }).unwrap();
+        for _ in 0..3 {
+            let ada = show(&gate, Some(key.expose())).unwrap();
+            assert!(ada.roles.is_empty() && *ada.grants == Grants::default());
+        }
+    });
+    let said = warnings.1.lock().unwrap();
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 1, "{said}");
+    assert!(said.contains("gone") && said.contains("ada") && said.contains("bob"), "{said}");
+}

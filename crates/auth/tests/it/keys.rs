@@ -1,0 +1,159 @@
+//! The life of a key, from adding to revoking.
+
+use tempfile::TempDir;
+use tidegate_auth::{Gate, GateOptions, KeyFile, KeyFileError, KeyState};
+use tidegate_core::{Proof, Unauthenticated};
+
+use crate::scene::{MovedClock, NOW, role, show, time};
+
+struct Scene {
+    _folder: TempDir,
+    clock: MovedClock,
+    keys: KeyFile,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = MovedClock::new();
+        let keys = KeyFile::new(folder.path().join("keys.json")).with_clock(clock.clock());
+        Self { _folder: folder, clock, keys }
+    }
+
+    fn add(&self, name: &str, expires: Option<i64>) -> String {
+        let roles = ["reader".to_owned()];
+        self.keys.add(name, &roles, expires.map(|seconds| time(NOW + seconds))).unwrap().key.expose().to_owned()
+    }
+
+    fn gate(&self) -> Gate {
+        Gate::new(GateOptions {
+            keys: Some(self.keys.clone()),
+            roles: vec![role("reader", serde_json::json!({}))],
+            clock: self.clock.clock(),
+            ..GateOptions::default()
+        })
+        .unwrap()
+    }
+
+    fn states(&self) -> Vec<KeyState> {
+        self.keys.list().unwrap().iter().map(|key| key.state).collect()
+    }
+}
+
+#[test]
+fn a_key_proves_its_holder() {
+    let scene = Scene::new();
+    let (ada, bob) = (scene.add("ada", None), scene.add("bob", Some(60)));
+    let gate = scene.gate();
+    let principal = show(&gate, Some(&ada)).unwrap();
+    assert_eq!((principal.subject.as_str(), principal.proof), ("ada", Proof::Key));
+    assert_eq!(principal.roles.iter().collect::<Vec<_>>(), ["reader"]);
+    assert!(principal.claims.is_empty() && principal.tenant.is_none());
+    assert!(principal.grants.entries.includes("reader_a") && !principal.grants.entries.includes("other"));
+    assert_eq!(show(&gate, Some(&bob)).unwrap().subject, "bob");
+}
+
+#[test]
+fn a_key_has_its_form() {
+    let scene = Scene::new();
+    let new = scene.keys.add("ada", &[], None).unwrap();
+    let key = new.key.expose();
+    assert_eq!(key.len(), 3 + 8 + 1 + 43);
+    assert!(key.starts_with(&format!("{}_", new.status.prefix())));
+    assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'), "{key}");
+    let status = &scene.keys.list().unwrap()[0];
+    assert_eq!(*status, new.status);
+    assert_eq!((status.created, status.expires, status.state), (time(NOW), None, KeyState::Active));
+}
+
+#[test]
+fn what_is_no_key_of_ours_is_refused() {
+    let scene = Scene::new();
+    let (ada, bob) = (scene.add("ada", None), scene.add("bob", None));
+    let gate = scene.gate();
+    let secret_of = |key: &str| key[12..].to_owned();
+    let wrong = [
+        ("unknown id", format!("tg_aaaaaaaa_{}", secret_of(&ada))),
+        ("another's secret", format!("{}{}", &ada[..12], secret_of(&bob))),
+        ("no secret", ada[..12].to_owned()),
+        ("no secret and no line", ada[..11].to_owned()),
+        ("one character less", ada[..ada.len() - 1].to_owned()),
+        ("one character more", format!("{ada}A")),
+        ("a blank before", format!(" {ada}")),
+        ("a blank after", format!("{ada} ")),
+        ("a line end after", format!("{ada}\n")),
+        ("capitals", ada.to_uppercase()),
+        ("without its beginning", ada[3..].to_owned()),
+        ("its id alone", ada[3..11].to_owned()),
+        ("beginning alone", "tg_".to_owned()),
+        ("other letters", format!("tg_éééé_{}", "é".repeat(21) + "a")),
+    ];
+    for (case, key) in wrong {
+        assert_eq!(show(&gate, Some(&key)), Err(Unauthenticated::Invalid), "{case}");
+    }
+}
+
+#[test]
+fn a_key_expires_while_the_gate_stands() {
+    let scene = Scene::new();
+    let key = scene.add("ada", Some(60));
+    let gate = scene.gate();
+    scene.clock.pass(59);
+    assert!(show(&gate, Some(&key)).is_ok());
+    scene.clock.pass(1);
+    assert_eq!(show(&gate, Some(&key)), Err(Unauthenticated::Invalid));
+    assert_eq!(scene.states(), [KeyState::Expired]);
+    // Its name is free again, and the new key is the one that is revoked by it.
+    let new = scene.add("ada", None);
+    assert!(show(&scene.gate(), Some(&new)).is_ok());
+    scene.keys.revoke("ada").unwrap();
+    assert_eq!(scene.states(), [KeyState::Expired, KeyState::Revoked]);
+}
+
+#[test]
+fn a_revoked_key_stays_revoked() {
+    let scene = Scene::new();
+    let (by_name, by_id) = (scene.add("ada", None), scene.add("bob", None));
+    assert_eq!(scene.keys.revoke("ada").unwrap().revoked, Some(time(NOW)));
+    scene.keys.revoke(&by_id[3..11]).unwrap();
+    let gate = scene.gate();
+    for key in [by_name, by_id] {
+        assert_eq!(show(&gate, Some(&key)), Err(Unauthenticated::Invalid));
+    }
+    assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked]);
+    assert!(matches!(scene.keys.revoke("ada"), Err(KeyFileError::AlreadyRevoked(_))));
+    scene.add("ada", None);
+    assert_eq!(scene.states(), [KeyState::Revoked, KeyState::Revoked, KeyState::Active]);
+}
+
+#[test]
+fn keys_that_cannot_be_are_not_added() {
+    let scene = Scene::new();
+    scene.add("ada", None);
+    let error = |name: &str, expires: Option<i64>| {
+        scene.keys.add(name, &[], expires.map(|seconds| time(NOW + seconds))).err().unwrap().to_string()
+    };
+    assert_eq!(error("ada", None), "there is an active key named \"ada\"; revoke it or choose another name");
+    assert_eq!(error("bob", Some(0)), "a key that expires at 2033-05-18T03:33:20Z would have expired already");
+    for name in ["", " ", " bob", "bob ", "b\nob", &"b".repeat(65)] {
+        assert!(error(name, None).contains("cannot be a key's name"), "{name:?}");
+    }
+    assert!(scene.keys.add(&"é".repeat(64), &[], None).is_ok());
+    assert_eq!(scene.keys.list().unwrap().len(), 2);
+}
+
+#[test]
+fn what_is_to_be_revoked_must_be_meant_clearly() {
+    let scene = Scene::new();
+    let error = |name: &str| scene.keys.revoke(name).err().unwrap().to_string();
+    assert_eq!(error("ada"), "no key has the name or id \"ada\"");
+    scene.add("ada", Some(10));
+    scene.clock.pass(10);
+    scene.add("ada", Some(20));
+    scene.clock.pass(10);
+    assert_eq!(error("ada"), "several keys go by \"ada\"; say which by its id");
+    let id = scene.keys.list().unwrap()[0].id.clone();
+    scene.keys.revoke(&id).unwrap();
+    scene.keys.revoke("ada").unwrap();
+    assert_eq!(error("ada"), "the key \"ada\" is revoked already");
+}

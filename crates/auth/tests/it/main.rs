@@ -1,0 +1,29 @@
+//! Who is calling, through the public face of the crate.
+//!
+//! - `scene`: a clock that tests move, and a gate that is asked.
+//! - `signer`: keys made for the test, and the tokens that they sign.
+//! - `any_bearer`: whatever is shown, nothing panics and nobody is let in by chance.
+//! - `doors`: callers who show nothing, the process's own user, and one gate after another.
+//! - `grants`: roles of keys and tokens, and what they add up to.
+//! - `key_file`: the file itself: its form, its mode, several writers at once.
+//! - `keys`: the life of a key, from adding to revoking.
+//! - `key_set`: which key of a JWKS a token means.
+//! - `remembered`: a token that is shown twice.
+//! - `secrets`: nothing that is secret is printed.
+//! - `token_options`: ways of checking tokens that there must not be.
+//! - `tokens`: good tokens, and everything that can be wrong with one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod any_bearer;
+mod doors;
+mod grants;
+mod key_file;
+mod key_set;
+mod keys;
+mod remembered;
+mod scene;
+mod secrets;
+mod signer;
+mod token_options;
+mod tokens;

@@ -1,0 +1,64 @@
+//! A clock that tests move, and a gate that is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use tidegate_auth::{Clock, Gate, GateOptions, Role, TokenAlgorithm, TokenKey, TokenOptions};
+use tidegate_core::{Allowed, Authenticator, Credentials, Grants, Principal, Unauthenticated};
+
+/// When tests begin, in seconds since 1970.
+pub(crate) const NOW: i64 = 2_000_000_000;
+pub(crate) const ISSUER: &str = "https://issuer.example";
+pub(crate) const AUDIENCE: &str = "https://tidegate.example/mcp";
+
+/// A clock that stands still until it is moved.
+#[derive(Clone)]
+pub(crate) struct MovedClock(Arc<AtomicI64>);
+
+impl MovedClock {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(NOW)))
+    }
+
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::Relaxed);
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        let seconds = self.0.clone();
+        Clock::new(move || time(seconds.load(Ordering::Relaxed)))
+    }
+}
+
+pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(seconds, 0).unwrap()
+}
+
+/// Shows `bearer`. No authenticator of ours waits for anything.
+pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, Unauthenticated> {
+    let mut answer = door.authenticate(Credentials { bearer, peer: None });
+    match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// A role that grants the entries `NAME_*` and that tokens with all of `claims` hold.
+pub(crate) fn role(name: &str, claims: Value) -> Role {
+    let claims: Map<String, Value> = claims.as_object().unwrap().clone();
+    let grants = Grants { entries: Allowed::matching([format!("{name}_*")]), ..Grants::default() };
+    Role { name: name.to_owned(), grants, claims }
+}
+
+pub(crate) fn token_options(key: TokenKey, algorithms: &[TokenAlgorithm]) -> TokenOptions {
+    TokenOptions::new(key, ISSUER, vec![AUDIENCE.to_owned()], algorithms.to_vec())
+}
+
+/// A gate at [`NOW`] that takes the tokens of `tokens`.
+pub(crate) fn token_gate(tokens: TokenOptions) -> Gate {
+    let clock = MovedClock::new().clock();
+    Gate::new(GateOptions { tokens: Some(tokens), clock, ..GateOptions::default() }).unwrap()
+}

@@ -1,0 +1,151 @@
+//! Ways of checking tokens that there must not be.
+
+use std::str::FromStr;
+
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::RsaKeyPair;
+use serde_json::{Value, json};
+use tidegate_auth::{Gate, GateError, GateOptions, Secret, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError};
+
+use crate::scene::token_options;
+use crate::signer::{ED25519, P256, P384, RSA, SECRET, pem};
+
+use TokenAlgorithm::{EdDsa, Es256, Es384, Hs256, Hs512, Ps256, Rs256};
+
+fn error_of(options: TokenOptions) -> TokenOptionsError {
+    match Gate::new(GateOptions { tokens: Some(options), ..GateOptions::default() }) {
+        Err(GateError::Tokens(error)) => error,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("there is a gate"),
+    }
+}
+
+fn error_with(key: TokenKey, algorithms: &[TokenAlgorithm]) -> String {
+    error_of(token_options(key, algorithms)).to_string()
+}
+
+fn jwks(keys: Value) -> TokenKey {
+    TokenKey::Jwks(json!({ "keys": keys }).to_string())
+}
+
+#[test]
+fn no_token_is_good_for_everybody() {
+    let good = || token_options(TokenKey::Secret(Secret::new(SECRET)), &[Hs256]);
+    assert_eq!(error_of(TokenOptions { issuer: String::new(), ..good() }), TokenOptionsError::NoIssuer);
+    assert_eq!(error_of(TokenOptions { audiences: Vec::new(), ..good() }), TokenOptionsError::NoAudience);
+    assert_eq!(error_of(TokenOptions { audiences: vec![String::new()], ..good() }), TokenOptionsError::NoAudience);
+    assert_eq!(error_of(TokenOptions { algorithms: Vec::new(), ..good() }), TokenOptionsError::NoAlgorithm);
+    let nameless = TokenOptions { tenant_claim: Some(String::new()), ..good() };
+    assert_eq!(error_of(nameless), TokenOptionsError::NamelessTenantClaim);
+    assert_eq!(
+        error_of(TokenOptions { leeway_seconds: 601, ..good() }).to_string(),
+        "a leeway of 601 seconds is too long; at most 600 are allowed"
+    );
+}
+
+#[test]
+fn none_is_no_algorithm() {
+    for name in ["none", "None", "NONE", "", "rs256", "ES512", "dir"] {
+        assert!(TokenAlgorithm::from_str(name).is_err(), "{name:?}");
+    }
+    for algorithm in TokenAlgorithm::ALL {
+        assert_eq!(TokenAlgorithm::from_str(algorithm.name()), Ok(*algorithm));
+        assert_eq!(algorithm.to_string(), algorithm.name());
+    }
+    assert_eq!(
+        TokenAlgorithm::from_str("none").unwrap_err().to_string(),
+        "\"none\" is no algorithm that tokens may be signed with; these are: HS256, HS384, HS512, RS256, RS384, RS512, \
+         PS256, PS384, PS512, ES256, ES384, EdDSA"
+    );
+}
+
+#[test]
+fn an_algorithm_fits_its_kind_of_key_only() {
+    let public = |signer: &crate::signer::Signer| TokenKey::PublicKeyPem(signer.pem());
+    let cases = [
+        (public(&RSA), Es256, "an RSA key"),
+        (public(&RSA), Hs256, "an RSA key"),
+        (public(&P256), Es384, "an EC key on P-256"),
+        (public(&P256), Rs256, "an EC key on P-256"),
+        (public(&P384), Es256, "an EC key on P-384"),
+        (public(&ED25519), Ps256, "an Ed25519 key"),
+        (public(&ED25519), Hs512, "an Ed25519 key"),
+        (TokenKey::Secret(Secret::new(RSA.pem())), Rs256, "a secret"),
+        (TokenKey::Secret(Secret::new(SECRET)), EdDsa, "a secret"),
+        (jwks(json!([RSA.jwk(), P256.jwk()])), EdDsa, "an EC key on P-256 or an RSA key"),
+        (jwks(json!([RSA.jwk_with(json!({ "alg": "RS512" }))])), Rs256, "an RSA key"),
+    ];
+    for (key, algorithm, kind) in cases {
+        let wanted = format!("the algorithm {algorithm} does not fit the key, which is {kind}");
+        assert_eq!(error_with(key, &[algorithm]), wanted);
+    }
+    let wanted = "the algorithm HS256 does not fit the key, which is an RSA key";
+    assert_eq!(error_with(public(&RSA), &[Rs256, Hs256]), wanted, "each must fit");
+}
+
+#[test]
+fn a_short_secret_is_refused_and_not_told() {
+    for (algorithm, bytes) in [(Hs256, 31), (Hs512, 63)] {
+        let error = error_with(TokenKey::Secret(Secret::new("s3cr3t".repeat(11)[..bytes].to_owned())), &[algorithm]);
+        let wanted = format!("the secret is too short for {algorithm}, which needs at least {} bytes", bytes + 1);
+        assert_eq!(error, wanted);
+    }
+}
+
+/// The `RSAPublicKey` of a modulus between 128 and 254 bytes long, in DER.
+fn rsa_public_key(modulus: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(modulus.len()).unwrap();
+    let mut der = vec![0x30, 0x81, length + 9, 0x02, 0x81, length + 1, 0];
+    der.extend(modulus);
+    der.extend([0x02, 0x03, 0x01, 0x00, 0x01]);
+    der
+}
+
+#[test]
+fn what_is_no_public_key_in_pem_is_refused() {
+    let private: Pkcs8V1Der<'_> = RsaKeyPair::generate(KeySize::Rsa2048).unwrap().as_der().unwrap();
+    let private = pem("PRIVATE KEY", private.as_ref());
+    assert_eq!(error_of(token_options(TokenKey::PublicKeyPem(private), &[Rs256])), TokenOptionsError::PrivateKey);
+    let wrong = [
+        String::new(),
+        "-----BEGIN PUBLIC KEY-----".to_owned(),
+        pem("PUBLIC KEY", b"hunter2"),
+        RSA.pem().replace("PUBLIC KEY", "CERTIFICATE"),
+        format!("{}{}", RSA.pem(), P256.pem()),
+        RSA.pem().replacen("MII", "MIJ", 1),
+        pem("RSA PUBLIC KEY", &rsa_public_key(&[0xc3; 128])),
+    ];
+    for text in wrong {
+        let error = error_of(token_options(TokenKey::PublicKeyPem(text.clone()), &[Rs256]));
+        assert_eq!(error, TokenOptionsError::NoPublicKey, "{text}");
+        assert!(!error.to_string().contains("hunter2"));
+    }
+}
+
+#[test]
+fn a_set_without_a_usable_key_is_refused() {
+    for text in ["", "hunter2", "[]", "{}", r#"{ "keys": {} }"#] {
+        assert_eq!(error_of(token_options(TokenKey::Jwks(text.to_owned()), &[Rs256])), TokenOptionsError::NoJwks);
+    }
+    let off_the_curve = json!({ "kty": "EC", "crv": "P-256", "x": "A".repeat(43), "y": "A".repeat(43) });
+    let unusable = [
+        json!([]),
+        json!([1, null, {}]),
+        json!([{ "kty": "oct", "k": "aHVudGVyMg" }]),
+        json!([RSA.jwk_with(json!({ "use": "enc" }))]),
+        json!([{ "kty": "RSA", "n": "AQAB", "e": "AQAB" }]),
+        json!([{ "kty": "RSA", "n": "A".repeat(400), "e": "AQAB" }]),
+        json!([{ "kty": "RSA", "n": "z".repeat(340), "e": "AQAB" }]),
+        json!([off_the_curve]),
+        json!([{ "kty": "OKP", "crv": "Ed25519", "x": "AAAA" }]),
+        json!([{ "kty": "OKP", "crv": "X25519", "x": "A".repeat(43) }]),
+    ];
+    for keys in unusable {
+        assert_eq!(error_of(token_options(jwks(keys.clone()), &[Rs256])), TokenOptionsError::NoUsableKey, "{keys}");
+    }
+    let private = jwks(json!([RSA.jwk_with(json!({ "d": "hunter2" }))]));
+    assert_eq!(error_of(token_options(private, &[Rs256])), TokenOptionsError::PrivateKey);
+    let many = jwks(json!(vec![P256.jwk(); 257]));
+    assert_eq!(error_with(many, &[Es256]), "the JWKS has 257 keys; at most 256 are allowed");
+}

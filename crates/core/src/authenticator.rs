@@ -1,0 +1,63 @@
+//! From what a caller shows to who it is.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::principal::Principal;
+
+/// What a caller showed.
+#[derive(Clone, Copy)]
+pub struct Credentials<'a> {
+    /// The token of `Authorization: Bearer …`.
+    pub bearer: Option<&'a str>,
+    /// The peer's address; none where there is no network.
+    pub peer: Option<IpAddr>,
+}
+
+/// Why a caller is not let in. It learns no more than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unauthenticated {
+    /// Nothing was shown, and nobody is let in without.
+    #[error("this server asks who calls: send Authorization: Bearer with a key or token")]
+    Missing,
+    /// What was shown is no key and no token of ours, or one that has expired or was revoked.
+    #[error("the key or token is not valid")]
+    Invalid,
+}
+
+/// Finds out who calls. Doors ask before anything else happens to a request.
+#[async_trait]
+pub trait Authenticator: Send + Sync + 'static {
+    /// The principal that `credentials` prove.
+    ///
+    /// # Errors
+    /// When they prove nobody.
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated>;
+
+    /// The principal of the process's own user: stdio and the command line.
+    fn local(&self) -> Arc<Principal>;
+
+    /// Whether anybody is ever refused; if not, only loopback may be listened on.
+    fn is_configured(&self) -> bool;
+}
+
+/// Lets everybody in: who calls over a network is anonymous, who started the process is its owner.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LetEverybodyIn;
+
+#[async_trait]
+impl Authenticator for LetEverybodyIn {
+    async fn authenticate(&self, _credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        Ok(Principal::anonymous())
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        false
+    }
+}

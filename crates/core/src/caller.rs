@@ -1,0 +1,39 @@
+//! Who calls, from where, and through which toolset: what access is asked of.
+
+use std::sync::Arc;
+
+use crate::grants::Allowed;
+use crate::principal::{Origin, Principal};
+
+/// A named part of the registry. A caller who comes through its door sees nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolset {
+    /// The name, as it stands in the door's address.
+    pub name: String,
+    /// The tools, resources and prompts in it, by name.
+    pub entries: Allowed,
+}
+
+/// Who calls, from where, and through which toolset.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who.
+    pub principal: Arc<Principal>,
+    /// From where.
+    pub origin: Origin,
+    /// The toolset whose door was taken; none for the whole registry.
+    pub toolset: Option<Arc<Toolset>>,
+}
+
+impl Caller {
+    /// A caller at the door of the whole registry.
+    pub fn new(principal: Arc<Principal>, origin: Origin) -> Self {
+        Self { principal, origin, toolset: None }
+    }
+
+    /// The same caller at the door of `toolset`.
+    #[must_use]
+    pub fn through(self, toolset: Option<Arc<Toolset>>) -> Self {
+        Self { toolset, ..self }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a principal may reach: the sum of its roles.
+
+use crate::name_pattern::NamePattern;
+
+/// Which names are allowed. The default allows none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Allowed {
+    /// Every name.
+    Everything,
+    /// The names that fit one of these patterns.
+    Matching(Vec<NamePattern>),
+}
+
+impl Allowed {
+    /// No name.
+    pub const NOTHING: Self = Self::Matching(Vec::new());
+
+    /// The names that fit one of `patterns`; the pattern `*` allows every name.
+    pub fn matching<P: Into<String>>(patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns: Vec<NamePattern> = patterns.into_iter().map(NamePattern::new).collect();
+        if patterns.iter().any(|pattern| pattern.as_str() == "*") {
+            return Self::Everything;
+        }
+        Self::Matching(patterns)
+    }
+
+    /// Whether `name` is allowed.
+    pub fn includes(&self, name: &str) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Matching(patterns) => patterns.iter().any(|pattern| pattern.fits(name)),
+        }
+    }
+
+    /// What this or `other` allows.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Matching(mut patterns), Self::Matching(more)) => {
+                patterns.extend(more.iter().filter(|pattern| !patterns.contains(pattern)).cloned().collect::<Vec<_>>());
+                Self::Matching(patterns)
+            }
+            _ => Self::Everything,
+        }
+    }
+}
+
+impl Default for Allowed {
+    fn default() -> Self {
+        Self::NOTHING
+    }
+}
+
+/// What a principal may reach: the sum of its roles. The default grants nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grants {
+    /// Access names it holds; [`crate::Access`] demands them.
+    pub access: Allowed,
+    /// Tools, resources and prompts it may reach, by name.
+    pub entries: Allowed,
+    /// Toolsets whose doors it may enter.
+    pub toolsets: Allowed,
+    /// Databases that it may ask with the tools that take a database's name.
+    pub databases: Allowed,
+}
+
+impl Grants {
+    /// Everything there is.
+    pub fn everything() -> Self {
+        Self {
+            access: Allowed::Everything,
+            entries: Allowed::Everything,
+            toolsets: Allowed::Everything,
+            databases: Allowed::Everything,
+        }
+    }
+
+    /// What is open to everybody as long as nobody has to prove who they are: all but what demands an access name.
+    pub fn open() -> Self {
+        Self { access: Allowed::NOTHING, ..Self::everything() }
+    }
+
+    /// What this or `other` grants.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            access: self.access.or(&other.access),
+            entries: self.entries.or(&other.entries),
+            toolsets: self.toolsets.or(&other.toolsets),
+            databases: self.databases.or(&other.databases),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_add_up() {
+        let allowed = Allowed::matching(["orders_*"]).or(&Allowed::matching(["find_customer", "orders_*"]));
+        assert_eq!(allowed, Allowed::matching(["orders_*", "find_customer"]));
+        assert!(allowed.includes("orders_of") && allowed.includes("find_customer") && !allowed.includes("sql"));
+        assert_eq!(allowed.or(&Allowed::matching(["*"])), Allowed::Everything);
+        assert!(!Allowed::NOTHING.includes(""));
+        assert_eq!(Grants::default().or(&Grants::everything()), Grants::everything());
+    }
+}

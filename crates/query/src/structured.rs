@@ -1,0 +1,71 @@
+//! A table as data beside its text: `{"rows":[{…}],"truncated":false}`, and the JSON Schema of that.
+//!
+//! [MCP 2026-07-28, Structured Content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content)
+
+use arrow::datatypes::{DataType, SchemaRef};
+use serde_json::{Map, Value, json};
+
+use crate::format::{BoxedCell, JsonRows, unique_names};
+
+/// The rows of an answer, gathered as JSON.
+pub(crate) struct Structured {
+    rows: JsonRows,
+    text: String,
+}
+
+impl Structured {
+    /// No rows yet, of columns as in `schema`.
+    pub(crate) fn new(schema: &SchemaRef) -> Self {
+        Self { rows: JsonRows::new(&unique_names(schema)), text: "{\"rows\":[".to_owned() }
+    }
+
+    pub(crate) fn row(&mut self, cells: &[BoxedCell<'_>], row: usize) {
+        if !self.text.ends_with('[') {
+            self.text.push(',');
+        }
+        self.rows.write(cells, row, &mut self.text);
+    }
+
+    /// The whole; `truncated` says that there are more rows.
+    pub(crate) fn close(mut self, truncated: bool) -> String {
+        self.text.push_str(if truncated { "],\"truncated\":true}" } else { "],\"truncated\":false}" });
+        self.text
+    }
+}
+
+/// The JSON Schema of the structured answer whose rows are of `schema`. No column is required: with `extract`
+/// an answer has but one of them.
+pub fn output_schema(schema: &SchemaRef) -> Value {
+    let names = unique_names(schema);
+    let columns: Map<String, Value> =
+        names.into_iter().zip(schema.fields()).map(|(name, field)| (name, value_schema(field.data_type()))).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "rows": {"type": "array", "items": {"type": "object", "properties": columns, "additionalProperties": false}},
+            "truncated": {"type": "boolean"},
+        },
+        "required": ["rows", "truncated"],
+    })
+}
+
+/// What values of `kind` are as JSON; any of them may be null, as databases seldom say that it cannot be.
+fn value_schema(kind: &DataType) -> Value {
+    match kind {
+        DataType::Null => json!({"type": "null"}),
+        DataType::Boolean => json!({"type": ["boolean", "null"]}),
+        kind if kind.is_integer() => json!({"type": ["integer", "null"]}),
+        // NaN and the infinities are strings.
+        kind if kind.is_floating() => json!({"type": ["number", "string", "null"]}),
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            json!({"type": ["number", "null"]})
+        }
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => json!({"type": ["array", "null"]}),
+        DataType::Struct(_) => json!({"type": ["object", "null"]}),
+        DataType::Dictionary(_, values) => value_schema(values),
+        kind if kind.is_temporal() => json!({"type": ["string", "null"]}),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => json!({"type": ["string", "null"]}),
+        // Whatever else there is says nothing of itself.
+        _ => json!({}),
+    }
+}

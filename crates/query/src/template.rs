@@ -1,0 +1,221 @@
+//! SQL with named parameters, as a configuration declares it: `WHERE customer_id = :customer`.
+//!
+//! Values are bound to placeholders and never written into the text. A name may stand for an
+//! identifier instead; then only names from an allowlist ever take its place, in quotes.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use sqlparser::tokenizer::{Location, Token};
+use tidegate_core::{Error, ErrorKind};
+
+use crate::dialect::SqlDialect;
+use crate::parameter::Parameter;
+use crate::parse::{self, Escapes};
+
+/// SQL with named parameters.
+#[derive(Debug, Clone)]
+pub struct SqlTemplate {
+    dialect: SqlDialect,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone)]
+enum Piece {
+    Text(String),
+    Name(String),
+}
+
+/// What takes the place of a name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filling {
+    /// A bound value, cast to `cast` where the database cannot see the type from the place.
+    Value {
+        /// The value.
+        value: Parameter,
+        /// A type of the database's SQL.
+        cast: Option<&'static str>,
+    },
+    /// Bound values with commas between them, as in `IN (:ids)`.
+    List(Vec<Parameter>),
+    /// A column or table; comes from an allowlist, never from a caller.
+    Identifier(String),
+}
+
+/// A template whose names have been filled: text with placeholders, and their values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilledSql {
+    /// The text, with `$1`, `$2`, …
+    pub sql: String,
+    /// The values, `$1` first.
+    pub parameters: Vec<Parameter>,
+}
+
+impl SqlTemplate {
+    /// Reads `sql`. A name is a word directly after a single colon.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when the text cannot be split into words, or has placeholders of another sort.
+    pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
+        let tokens = parse::tokens(sql, dialect, Escapes::Verbatim)?;
+        let offsets = Offsets::of(sql);
+        let mut pieces = Vec::new();
+        let mut text_from = 0;
+        for pair in tokens.windows(2) {
+            let [colon, word] = pair else { continue };
+            match (&colon.token, &word.token) {
+                (Token::Placeholder(placeholder), _) => return Err(unnamed(placeholder)),
+                (Token::Colon, Token::Word(name)) if name.quote_style.is_none() => {
+                    pieces.push(Piece::Text(sql[text_from..offsets.byte(colon.span.start)].to_owned()));
+                    pieces.push(Piece::Name(name.value.clone()));
+                    text_from = offsets.byte(word.span.end);
+                }
+                _ => {}
+            }
+        }
+        if let Some(Token::Placeholder(placeholder)) = tokens.last().map(|last| &last.token) {
+            return Err(unnamed(placeholder));
+        }
+        pieces.push(Piece::Text(sql[text_from..].to_owned()));
+        Ok(Self { dialect, pieces })
+    }
+
+    /// The names in it, each once, in alphabetical order.
+    pub fn names(&self) -> BTreeSet<&str> {
+        let names = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Name(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        });
+        names.collect()
+    }
+
+    /// The text with each name filled by what `filling` gives for it. A name that stands in several places is one
+    /// placeholder.
+    ///
+    /// # Errors
+    /// Those of `filling`; `InvalidArguments` for an empty list.
+    pub fn fill(&self, filling: impl Fn(&str) -> Result<Filling, Error>) -> Result<FilledSql, Error> {
+        let mut filled = FilledSql { sql: String::new(), parameters: Vec::new() };
+        let mut known: Vec<(&str, String)> = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => filled.sql.push_str(text),
+                Piece::Name(name) => match known.iter().find(|(other, _)| *other == name.as_str()) {
+                    Some((_, written)) => filled.sql.push_str(written),
+                    None => {
+                        let written = self.written(name, filling(name)?, &mut filled.parameters)?;
+                        filled.sql.push_str(&written);
+                        known.push((name, written));
+                    }
+                },
+            }
+        }
+        Ok(filled)
+    }
+
+    fn written(&self, name: &str, filling: Filling, parameters: &mut Vec<Parameter>) -> Result<String, Error> {
+        Ok(match filling {
+            Filling::Identifier(identifier) => self.dialect.quote(&identifier),
+            Filling::Value { value, cast } => {
+                parameters.push(value);
+                let number = parameters.len();
+                cast.map_or_else(|| format!("${number}"), |cast| format!("CAST(${number} AS {cast})"))
+            }
+            Filling::List(values) => {
+                if values.is_empty() {
+                    let message = format!("{name} is an empty list; give at least one value");
+                    return Err(Error::new(ErrorKind::InvalidArguments, message));
+                }
+                let mut written = String::new();
+                for value in values {
+                    parameters.push(value);
+                    let comma = if written.is_empty() { "" } else { ", " };
+                    // Writing to a String cannot fail.
+                    let _ = write!(written, "{comma}${}", parameters.len());
+                }
+                written
+            }
+        })
+    }
+}
+
+fn unnamed(placeholder: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("the SQL has the placeholder {placeholder}, which has no name"))
+        .with_hint("Write parameters as :name and declare each under input.")
+}
+
+/// From lines and columns, which count characters from 1, to bytes.
+struct Offsets<'a> {
+    sql: &'a str,
+    lines: Vec<usize>,
+}
+
+impl<'a> Offsets<'a> {
+    fn of(sql: &'a str) -> Self {
+        let breaks = sql.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Self { sql, lines: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    fn byte(&self, at: Location) -> usize {
+        let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).saturating_sub(1);
+        let start = self.lines.get(index(at.line)).copied().unwrap_or(self.sql.len());
+        let rest = &self.sql[start..];
+        start + rest.char_indices().nth(index(at.column)).map_or(rest.len(), |(byte, _)| byte)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(sql: &str) -> SqlTemplate {
+        SqlTemplate::parse(sql, SqlDialect::DataFusion).unwrap()
+    }
+
+    #[track_caller]
+    fn filled(sql: &str) -> String {
+        let filled = template(sql).fill(|name| {
+            Ok(match name {
+                "column" => Filling::Identifier("placed \"at\"".to_owned()),
+                "ids" => Filling::List(vec![Parameter::Integer(1), Parameter::Integer(2)]),
+                "day" => Filling::Value { value: Parameter::Text("2013-01-01".to_owned()), cast: Some("DATE") },
+                _ => Filling::Value { value: Parameter::Text(name.to_owned()), cast: None },
+            })
+        });
+        let filled = filled.unwrap();
+        format!("{} {:?}", filled.sql, filled.parameters.len())
+    }
+
+    #[test]
+    fn names_become_placeholders_and_identifiers() {
+        assert_eq!(filled("SELECT 1"), "SELECT 1 0");
+        assert_eq!(
+            filled("SELECT * FROM t WHERE a = :a AND (:a IS NULL OR b=:b)"),
+            "SELECT * FROM t WHERE a = $1 AND ($1 IS NULL OR b=$2) 2"
+        );
+        assert_eq!(
+            filled("SELECT * FROM :column\nWHERE ü = 'é' AND i IN (:ids) AND d > :day"),
+            "SELECT * FROM \"placed \"\"at\"\"\"\nWHERE ü = 'é' AND i IN ($1, $2) AND d > CAST($3 AS DATE) 3"
+        );
+    }
+
+    #[test]
+    fn what_only_looks_like_a_name_stays() {
+        let sql = "SELECT ':a', \":b\", x::int, a[1 : n] -- :c\n/* :d */ FROM t";
+        assert_eq!(filled(sql), format!("{sql} 0"));
+        assert_eq!(filled("SELECT 'it''s', E'\\'', $$:a$$"), "SELECT 'it''s', E'\\'', $$:a$$ 0");
+    }
+
+    #[test]
+    fn placeholders_without_a_name_are_refused() {
+        for sql in ["SELECT $1", "SELECT ? + 1", "SELECT * FROM t WHERE a = ?"] {
+            assert!(SqlTemplate::parse(sql, SqlDialect::DataFusion).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn an_empty_list_is_refused() {
+        let error = template("SELECT :ids").fill(|_| Ok(Filling::List(Vec::new()))).unwrap_err();
+        assert_eq!(error.message(), "ids is an empty list; give at least one value");
+    }
+}

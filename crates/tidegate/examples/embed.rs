@@ -1,0 +1,32 @@
+//! A program of your own that offers a tool over MCP, beside its other routes.
+//!
+//! `cargo run --example embed`, then connect a client to `http://127.0.0.1:7070/mcp`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use serde_json::{Value, json};
+use tidegate::Node;
+use tidegate::core::{Content, Metadata, Tool, handler_fn};
+use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate::transport::http::{HttpOptions, router};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Engine::start(EngineOptions::default())?;
+    let flights = FileDatabase::open("flights", vec!["data/demo".into()], &engine)?;
+    let greet = handler_fn(|job, reply| async move {
+        let name = job.arguments().get("name").and_then(Value::as_str).unwrap_or("stranger");
+        reply.block(Content::text(format!("Welcome aboard, {name}."))).await?;
+        Ok(Metadata::new())
+    });
+    let greet = Tool::new("greet", "Greets a passenger by name.", greet)
+        .with_input_schema(json!({"type": "object", "properties": {"name": {"type": "string"}}}))?;
+    let node = Node::builder().database(Arc::new(flights)).entries(|entries| entries.tool(greet)).build();
+
+    let mcp = router(node.service().clone(), node.metrics().clone(), HttpOptions::default());
+    let app = Router::new().route("/", get(|| async { "an ordinary page\n" })).merge(mcp);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:7070").await?;
+    Ok(axum::serve(listener, app).await?)
+}

@@ -1,0 +1,80 @@
+//! How a client reaches this server: by starting it, or over HTTP.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::error::Error;
+
+/// The longest name of a server; clients put it before the names of its tools.
+const NAME_LENGTH_MAX: usize = 64;
+
+/// What a client has to know to connect. It may hold secrets and therefore does not print itself.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// The client starts the server and speaks to it over its standard input and output.
+    Stdio { command: PathBuf, args: Vec<String>, env: Vec<(String, String)> },
+    /// The server listens at `url`.
+    Http { url: String, bearer: Option<Bearer> },
+}
+
+/// The key that a client sends with each request, and where it takes it from.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Bearer {
+    /// The key itself, which then stands in the file.
+    Key(String),
+    /// The environment variable that holds the key where the client runs.
+    Variable(String),
+}
+
+impl Connection {
+    /// Whether the configuration holds something that others should not read. Values of the
+    /// environment count: nobody can tell which of them is a password.
+    pub(crate) fn holds_secret(&self) -> bool {
+        match self {
+            Self::Stdio { env, .. } => !env.is_empty(),
+            Self::Http { bearer, .. } => matches!(bearer, Some(Bearer::Key(_))),
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Stdio { env, .. } => match env.iter().find(|(name, _)| !is_variable(name)) {
+                Some((name, _)) => Err(Error::Variable { name: name.clone() }),
+                None => Ok(()),
+            },
+            Self::Http { bearer: Some(Bearer::Variable(name)), .. } if !is_variable(name) => {
+                Err(Error::Variable { name: name.clone() })
+            }
+            Self::Http { bearer: Some(Bearer::Key(key)), .. } if !is_header_text(key) => Err(Error::Key),
+            Self::Http { .. } => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Bearer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(_) => formatter.write_str("Key(hidden)"),
+            Self::Variable(name) => formatter.debug_tuple("Variable").field(name).finish(),
+        }
+    }
+}
+
+/// Takes only names that every client accepts and that need quotes in no format.
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.len() <= NAME_LENGTH_MAX && name.chars().all(fits) {
+        Ok(())
+    } else {
+        Err(Error::Name { name: name.to_owned() })
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn is_header_text(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic())
+}

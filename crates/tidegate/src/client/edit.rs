@@ -1,0 +1,71 @@
+//! What an edit of a configuration file comes to, whatever the file is written in.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The file's text after the edit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Edit {
+    Unchanged,
+    Added(String),
+    Replaced(String),
+}
+
+/// Why a file is left as it is.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("it does not parse at {position}: {message}")]
+    Syntax { position: Position, message: String },
+
+    #[error("it is not text in UTF-8")]
+    NotText,
+
+    #[error("it is larger than {bytes_max} bytes, which no configuration is")]
+    TooLarge { bytes_max: u64 },
+
+    #[error("{what} in it is not a table of settings")]
+    NotATable { what: String },
+
+    #[error("the entry {name:?} in it holds comments that replacing it would remove")]
+    Comments { name: String },
+
+    #[error("the edit would have changed more than the entry {name:?}")]
+    WouldChangeMore { name: String },
+}
+
+/// A place in a text, counted from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+impl Position {
+    pub(super) fn at(text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Proves an edit by reading its result: all of `before` is still there, and `entry` is in it.
+pub(super) fn check_only_entry_differs(
+    mut before: Value,
+    after: &Value,
+    section: &str,
+    name: &str,
+    entry: &Map<String, Value>,
+) -> Result<(), Refusal> {
+    let would_change_more = || Refusal::WouldChangeMore { name: name.to_owned() };
+    let root = before.as_object_mut().ok_or_else(would_change_more)?;
+    let servers = root.entry(section).or_insert_with(|| Value::Object(Map::new()));
+    servers.as_object_mut().ok_or_else(would_change_more)?.insert(name.to_owned(), Value::Object(entry.clone()));
+    if before == *after { Ok(()) } else { Err(would_change_more()) }
+}

@@ -1,0 +1,121 @@
+//! The entry that each client wants for a connection, as its documentation describes it.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::catalog::{Client, Variables};
+use super::connection::{Bearer, Connection};
+use super::error::Error;
+
+impl Client {
+    /// What stands under the server's name.
+    pub(super) fn entry(self, connection: &Connection) -> Result<Map<String, Value>, Error> {
+        connection.check()?;
+        match connection {
+            Connection::Stdio { command, args, env } => self.stdio(command, args, env),
+            Connection::Http { url, bearer } => self.http(url, bearer.as_ref()),
+        }
+    }
+
+    fn stdio(self, command: &Path, args: &[String], env: &[(String, String)]) -> Result<Map<String, Value>, Error> {
+        let command = command.to_str().ok_or_else(|| Error::CommandNotText { path: command.to_owned() })?;
+        self.check_literal(command, || "the command's path".to_owned())?;
+        for arg in args {
+            self.check_literal(arg, || format!("the argument {arg:?}"))?;
+        }
+        for (name, value) in env {
+            self.check_literal(value, || format!("the value of {name}"))?;
+        }
+        let mut entry = Map::new();
+        match self {
+            Self::Opencode => {
+                let line: Vec<&str> = std::iter::once(command).chain(args.iter().map(String::as_str)).collect();
+                entry.insert("type".to_owned(), json!("local"));
+                entry.insert("command".to_owned(), json!(line));
+                entry.insert("enabled".to_owned(), json!(true));
+            }
+            _ => {
+                if self == Self::VsCode {
+                    entry.insert("type".to_owned(), json!("stdio"));
+                }
+                entry.insert("command".to_owned(), json!(command));
+                entry.insert("args".to_owned(), json!(args));
+            }
+        }
+        if !env.is_empty() {
+            let key = if self == Self::Opencode { "environment" } else { "env" };
+            let variables = env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            entry.insert(key.to_owned(), Value::Object(variables));
+        }
+        Ok(entry)
+    }
+
+    fn http(self, url: &str, bearer: Option<&Bearer>) -> Result<Map<String, Value>, Error> {
+        self.check_literal(url, || "the address".to_owned())?;
+        let mut entry = Map::new();
+        let url_key = match self {
+            Self::ClaudeDesktop => return Err(self.no_http(url)),
+            Self::ClaudeCode | Self::VsCode => {
+                entry.insert("type".to_owned(), json!("http"));
+                "url"
+            }
+            Self::Opencode => {
+                entry.insert("type".to_owned(), json!("remote"));
+                "url"
+            }
+            // Under `url`, Gemini CLI expects the older transport over server-sent events.
+            Self::GeminiCli => "httpUrl",
+            Self::Windsurf => "serverUrl",
+            Self::Cursor | Self::Codex | Self::Zed | Self::Kiro | Self::LmStudio => "url",
+        };
+        entry.insert(url_key.to_owned(), json!(url));
+        if self == Self::Opencode {
+            entry.insert("enabled".to_owned(), json!(true));
+        }
+        if let Some(bearer) = bearer {
+            self.authorize(&mut entry, bearer)?;
+        }
+        Ok(entry)
+    }
+
+    fn authorize(self, entry: &mut Map<String, Value>, bearer: &Bearer) -> Result<(), Error> {
+        let token = match bearer {
+            Bearer::Variable(name) if self.variables() == Variables::OwnField => {
+                entry.insert("bearer_token_env_var".to_owned(), json!(name));
+                return Ok(());
+            }
+            Bearer::Variable(name) => self
+                .variables()
+                .reference(name)
+                .ok_or(Error::NoVariables { client: self.title(), documentation: self.documentation() })?,
+            Bearer::Key(key) => {
+                self.check_literal(key, || "the key".to_owned())?;
+                key.clone()
+            }
+        };
+        if self == Self::Opencode {
+            // Else it answers the first refusal by looking for a sign-in that is not there.
+            entry.insert("oauth".to_owned(), json!(false));
+        }
+        let key = if self == Self::Codex { "http_headers" } else { "headers" };
+        entry.insert(key.to_owned(), json!({ "Authorization": format!("Bearer {token}") }));
+        Ok(())
+    }
+
+    /// Clients that expand variables document no way to write such text so that it stays.
+    fn check_literal(self, text: &str, part: impl FnOnce() -> String) -> Result<(), Error> {
+        if self.variables().would_replace_in(text) {
+            return Err(Error::WouldReplace { client: self.title(), part: part() });
+        }
+        Ok(())
+    }
+
+    fn no_http(self, url: &str) -> Error {
+        let instead = format!(
+            "add {url} under Settings > Connectors, which needs an address that the internet can reach, \
+             or let it start the server (stdio)"
+        );
+        Error::NoHttp { client: self.title(), instead }
+    }
+}

@@ -1,0 +1,189 @@
+//! Reads a configuration file and replaces it so that neither a crash nor a second writer loses it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+
+/// No configuration is larger; some clients keep their history beside their servers.
+pub(super) const FILE_BYTES_MAX: u64 = 64 << 20;
+/// How many links may lead from one to the next before they are taken for a circle.
+const LINKS_MAX: usize = 40;
+/// How many backups of one file, and how many abandoned temporary files, are stepped over.
+const NUMBER_MAX: u32 = 1_000;
+
+/// The file itself, where `path` is a link to it: replacing the link would part it from its target.
+pub(super) fn behind_links(path: &Path) -> Result<PathBuf, Error> {
+    let mut file = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = fs::read_link(&file) else { return Ok(file) };
+        file = file.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(Error::Read { path: path.to_owned(), source: io::Error::other("its links lead in a circle") })
+}
+
+/// What the file holds, one byte more than [`FILE_BYTES_MAX`] at most; nothing if there is none.
+pub(super) fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|open| open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Read { path: file.to_owned(), source }),
+    }
+}
+
+/// Puts `after` in the place of `before` and says where `before` is kept. `secret` closes the file
+/// to everybody but its owner.
+pub(super) fn replace(
+    file: &Path,
+    before: Option<&[u8]>,
+    after: &[u8],
+    secret: bool,
+) -> Result<Option<PathBuf>, Error> {
+    let cannot_write = |path: &Path, source| Error::Write { path: path.to_owned(), source };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|source| cannot_write(folder, source))?;
+    let access = Access::of(file, secret).map_err(|source| cannot_write(file, source))?;
+    let temporary = Temporary::beside(file, after, &access)?;
+    // Clients write these files too, and one of them may just have done so.
+    if read(file)?.as_deref() != before {
+        return Err(Error::ChangedMeanwhile { path: file.to_owned() });
+    }
+    let backup = before.map(|before| back_up(file, before)).transpose()?;
+    temporary.rename_to(file).map_err(|source| cannot_write(file, source))?;
+    Ok(backup)
+}
+
+/// Keeps `content` beside `file` under the first name that is free, readable for whom `file` is.
+fn back_up(file: &Path, content: &[u8]) -> Result<PathBuf, Error> {
+    let access = Access::of(file, false).map_err(|source| Error::Write { path: file.to_owned(), source })?;
+    for number in 0..NUMBER_MAX {
+        let ending = if number == 0 { ".bak".to_owned() } else { format!(".bak.{number}") };
+        let backup = beside(file, "", &ending);
+        match write_new(&backup, content, &access) {
+            Ok(()) => return Ok(backup),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(Error::Write { path: backup, source }),
+        }
+    }
+    Err(Error::TooManyBackups { path: file.to_owned() })
+}
+
+/// The new content under another name, which goes away unless it becomes the file.
+struct Temporary {
+    path: PathBuf,
+    renamed: bool,
+}
+
+impl Temporary {
+    fn beside(file: &Path, content: &[u8], access: &Access) -> Result<Self, Error> {
+        let mut number = 0;
+        loop {
+            let ending = format!(".{}-{number}.tmp", std::process::id());
+            let path = beside(file, ".", &ending);
+            match write_new(&path, content, access) {
+                Ok(()) => return Ok(Self { path, renamed: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NUMBER_MAX => number += 1,
+                Err(source) => return Err(Error::Write { path, source }),
+            }
+        }
+    }
+
+    fn rename_to(mut self, file: &Path) -> io::Result<()> {
+        fs::rename(&self.path, file)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // What cannot be removed does no harm: no client reads it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn beside(file: &Path, prefix: &str, ending: &str) -> PathBuf {
+    let mut name = std::ffi::OsString::from(prefix);
+    name.push(file.file_name().unwrap_or_default());
+    name.push(ending);
+    file.with_file_name(name)
+}
+
+/// Creates `path` with its access in place before the first byte is, and removes what it cannot finish.
+fn write_new(path: &Path, content: &[u8], access: &Access) -> io::Result<()> {
+    let mut open = access.create_new(path)?;
+    let written = open.write_all(content).and_then(|()| access.give(&open)).and_then(|()| open.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
+/// Who may read and write a file, as the one that it replaces had it.
+#[cfg(unix)]
+struct Access {
+    mode: u32,
+    /// The owner and group of the file to be replaced.
+    owner: Option<(u32, u32)>,
+}
+
+#[cfg(unix)]
+impl Access {
+    const OWNER_ONLY: u32 = 0o600;
+    /// What the system takes the user's mask from.
+    const ANYBODY: u32 = 0o666;
+
+    fn of(file: &Path, secret: bool) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let limit = if secret { Self::OWNER_ONLY } else { 0o7777 };
+        match fs::metadata(file) {
+            Ok(found) => Ok(Self { mode: found.mode() & limit, owner: Some((found.uid(), found.gid())) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Self { mode: Self::ANYBODY & limit, owner: None })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<File> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        // Write access for the owner is for this very writing; `give` sets what stays.
+        let mode = if self.owner.is_some() { (self.mode & Self::OWNER_ONLY) | 0o200 } else { self.mode };
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
+    }
+
+    fn give(&self, file: &File) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let Some((user, group)) = self.owner else { return Ok(()) };
+        // Matters to an administrator who edits a user's file; others may not give files away, nor need to.
+        let _ = std::os::unix::fs::fchown(file, Some(user), Some(group));
+        file.set_permissions(fs::Permissions::from_mode(self.mode))
+    }
+}
+
+/// Who may read and write a file: on this system, whoever may in its folder.
+#[cfg(not(unix))]
+struct Access;
+
+#[cfg(not(unix))]
+impl Access {
+    fn of(_file: &Path, _secret: bool) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(path)
+    }
+
+    fn give(&self, _file: &File) -> io::Result<()> {
+        Ok(())
+    }
+}

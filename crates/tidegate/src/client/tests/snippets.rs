@@ -1,0 +1,270 @@
+//! Each client with each kind of connection.
+
+use serde_json::Value;
+
+use super::{http, key, stdio, stdio_with_env, variable};
+use crate::client::catalog::Format;
+use crate::client::error::Error;
+use crate::client::{Bearer, Client, Connection, snippet};
+
+/// The snippet as it is for TOML, and on one line for JSON; or why there is none.
+fn shown(client: Client, connection: &Connection) -> String {
+    match snippet(client, "tidegate", connection) {
+        Ok(text) if client.format() == Format::Toml => text,
+        Ok(text) => serde_json::from_str::<Value>(&text).unwrap().to_string(),
+        Err(Error::NoHttp { .. }) => "no http".to_owned(),
+        Err(Error::NoVariables { .. }) => "no variables".to_owned(),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn check(client: Client, expected: [&str; 4]) {
+    let connections = [stdio(), http(None), http(variable()), http(key())];
+    for (connection, expected) in connections.iter().zip(expected) {
+        assert_eq!(shown(client, connection), expected, "{}", client.name());
+    }
+}
+
+const STDIO: &str = r#"{"command":"/usr/local/bin/tidegate","args":["stdio","shop=/data/shop"]}"#;
+
+fn in_section(section: &str, entry: &str) -> String {
+    format!(r#"{{"{section}":{{"tidegate":{entry}}}}}"#)
+}
+
+fn check_json(client: Client, section: &str, expected: [&str; 4]) {
+    let expected =
+        expected.map(|entry| if entry.starts_with('{') { in_section(section, entry) } else { entry.to_owned() });
+    check(client, expected.each_ref().map(String::as_str));
+}
+
+#[test]
+fn claude_code() {
+    check_json(
+        Client::ClaudeCode,
+        "mcpServers",
+        [
+            STDIO,
+            r#"{"type":"http","url":"https://node.example/mcp"}"#,
+            r#"{"type":"http","url":"https://node.example/mcp","headers":{"Authorization":"Bearer ${TIDEGATE_KEY}"}}"#,
+            r#"{"type":"http","url":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn claude_desktop() {
+    check_json(Client::ClaudeDesktop, "mcpServers", [STDIO, "no http", "no http", "no http"]);
+}
+
+#[test]
+fn cursor() {
+    check_json(
+        Client::Cursor,
+        "mcpServers",
+        [
+            STDIO,
+            r#"{"url":"https://node.example/mcp"}"#,
+            r#"{"url":"https://node.example/mcp","headers":{"Authorization":"Bearer ${env:TIDEGATE_KEY}"}}"#,
+            r#"{"url":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn vscode() {
+    check_json(
+        Client::VsCode,
+        "servers",
+        [
+            r#"{"type":"stdio","command":"/usr/local/bin/tidegate","args":["stdio","shop=/data/shop"]}"#,
+            r#"{"type":"http","url":"https://node.example/mcp"}"#,
+            r#"{"type":"http","url":"https://node.example/mcp","headers":{"Authorization":"Bearer ${env:TIDEGATE_KEY}"}}"#,
+            r#"{"type":"http","url":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn codex() {
+    check(
+        Client::Codex,
+        [
+            "[mcp_servers.tidegate]\ncommand = \"/usr/local/bin/tidegate\"\nargs = [\"stdio\", \"shop=/data/shop\"]\n",
+            "[mcp_servers.tidegate]\nurl = \"https://node.example/mcp\"\n",
+            "[mcp_servers.tidegate]\nurl = \"https://node.example/mcp\"\nbearer_token_env_var = \"TIDEGATE_KEY\"\n",
+            "[mcp_servers.tidegate]\nurl = \"https://node.example/mcp\"\n\
+             http_headers = { Authorization = \"Bearer tg_secret\" }\n",
+        ],
+    );
+}
+
+#[test]
+fn gemini_cli() {
+    check_json(
+        Client::GeminiCli,
+        "mcpServers",
+        [
+            STDIO,
+            r#"{"httpUrl":"https://node.example/mcp"}"#,
+            r#"{"httpUrl":"https://node.example/mcp","headers":{"Authorization":"Bearer ${TIDEGATE_KEY}"}}"#,
+            r#"{"httpUrl":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn windsurf() {
+    check_json(
+        Client::Windsurf,
+        "mcpServers",
+        [
+            STDIO,
+            r#"{"serverUrl":"https://node.example/mcp"}"#,
+            r#"{"serverUrl":"https://node.example/mcp","headers":{"Authorization":"Bearer ${env:TIDEGATE_KEY}"}}"#,
+            r#"{"serverUrl":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn zed() {
+    check_json(
+        Client::Zed,
+        "context_servers",
+        [
+            STDIO,
+            r#"{"url":"https://node.example/mcp"}"#,
+            "no variables",
+            r#"{"url":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn kiro() {
+    check_json(
+        Client::Kiro,
+        "mcpServers",
+        [
+            STDIO,
+            r#"{"url":"https://node.example/mcp"}"#,
+            r#"{"url":"https://node.example/mcp","headers":{"Authorization":"Bearer ${TIDEGATE_KEY}"}}"#,
+            r#"{"url":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn opencode() {
+    check_json(
+        Client::Opencode,
+        "mcp",
+        [
+            r#"{"type":"local","command":["/usr/local/bin/tidegate","stdio","shop=/data/shop"],"enabled":true}"#,
+            r#"{"type":"remote","url":"https://node.example/mcp","enabled":true}"#,
+            concat!(
+                r#"{"type":"remote","url":"https://node.example/mcp","enabled":true,"oauth":false,"#,
+                r#""headers":{"Authorization":"Bearer {env:TIDEGATE_KEY}"}}"#
+            ),
+            concat!(
+                r#"{"type":"remote","url":"https://node.example/mcp","enabled":true,"oauth":false,"#,
+                r#""headers":{"Authorization":"Bearer tg_secret"}}"#
+            ),
+        ],
+    );
+}
+
+#[test]
+fn lm_studio() {
+    check_json(
+        Client::LmStudio,
+        "mcpServers",
+        [
+            STDIO,
+            r#"{"url":"https://node.example/mcp"}"#,
+            "no variables",
+            r#"{"url":"https://node.example/mcp","headers":{"Authorization":"Bearer tg_secret"}}"#,
+        ],
+    );
+}
+
+#[test]
+fn a_snippet_is_laid_out_to_be_read() {
+    let text = snippet(Client::ClaudeCode, "tidegate", &http(variable())).unwrap();
+    insta::assert_snapshot!(text, @r#"
+    {
+      "mcpServers": {
+        "tidegate": {
+          "type": "http",
+          "url": "https://node.example/mcp",
+          "headers": {
+            "Authorization": "Bearer ${TIDEGATE_KEY}"
+          }
+        }
+      }
+    }
+    "#);
+}
+
+#[test]
+fn variables_of_the_environment_go_along() {
+    let entry = |client| shown(client, &stdio_with_env());
+    assert!(entry(Client::Cursor).contains(r#""env":{"RUST_LOG":"info"}"#));
+    assert!(entry(Client::Opencode).contains(r#""environment":{"RUST_LOG":"info"}"#));
+    assert!(entry(Client::Codex).contains(r#"env = { RUST_LOG = "info" }"#));
+}
+
+#[test]
+fn text_that_the_client_would_replace_is_refused() {
+    let with_argument = |argument: &str| Connection::Stdio {
+        command: "tidegate".into(),
+        args: vec![argument.to_owned()],
+        env: Vec::new(),
+    };
+    let refused = |client, argument| {
+        matches!(snippet(client, "tidegate", &with_argument(argument)), Err(Error::WouldReplace { .. }))
+    };
+    assert!(refused(Client::ClaudeCode, "/data/${x}"));
+    assert!(refused(Client::Cursor, "${env:X}"));
+    assert!(refused(Client::GeminiCli, "/data/$x"));
+    assert!(refused(Client::Opencode, "{env:X}"));
+    assert!(!refused(Client::GeminiCli, "/data/5$"));
+    assert!(!refused(Client::ClaudeCode, "/data/$x"));
+    assert!(!refused(Client::Zed, "${x}"));
+    let message = snippet(Client::GeminiCli, "tidegate", &http(Some(Bearer::Key("a$bcd".to_owned())))).unwrap_err();
+    assert!(!message.to_string().contains("a$bcd"), "{message}");
+}
+
+#[test]
+fn names_and_keys_are_checked() {
+    for name in ["", "a b", "a.b", "a\"b", &"a".repeat(65)] {
+        assert!(matches!(snippet(Client::Codex, name, &stdio()), Err(Error::Name { .. })), "{name}");
+    }
+    let with = |bearer| snippet(Client::Codex, "tidegate", &http(Some(bearer)));
+    assert!(matches!(with(Bearer::Variable("A-B".to_owned())), Err(Error::Variable { .. })));
+    assert!(matches!(with(Bearer::Key("a\nb".to_owned())), Err(Error::Key)));
+    assert!(matches!(with(Bearer::Key(String::new())), Err(Error::Key)));
+}
+
+#[test]
+fn a_client_without_http_says_what_to_do() {
+    let error = snippet(Client::ClaudeDesktop, "tidegate", &http(None)).unwrap_err();
+    insta::assert_snapshot!(error, @"Claude Desktop does not read remote servers from its file; add https://node.example/mcp under Settings > Connectors, which needs an address that the internet can reach, or let it start the server (stdio)");
+    let error = snippet(Client::Zed, "tidegate", &http(variable())).unwrap_err();
+    insta::assert_snapshot!(error, @"Zed documents no way to take a key from the environment (https://zed.dev/docs/ai/mcp); give the key itself, which then stands in the file");
+}
+
+#[test]
+fn a_key_does_not_print_itself() {
+    assert_eq!(format!("{:?}", key()), "Some(Key(hidden))");
+}
+
+#[test]
+fn names_are_unique_and_parse() {
+    for client in Client::ALL {
+        assert_eq!(Client::parse(client.name()), Ok(client));
+        assert!(client.documentation().starts_with("https://"));
+    }
+    let error = Client::parse("emacs").unwrap_err();
+    assert!(error.starts_with("known clients are claude-code, claude-desktop, "), "{error}");
+}

@@ -1,0 +1,184 @@
+//! Sets one server's entry in a TOML file and keeps its comments.
+
+use serde_json::{Map, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike};
+
+use super::edit::{Edit, Position, Refusal, check_only_entry_differs};
+
+/// A whole file with this entry alone.
+pub(super) fn document(section: &str, name: &str, entry: &Map<String, Value>) -> String {
+    let mut servers = header_less();
+    servers.insert(name, Item::Table(table(entry)));
+    let mut document = DocumentMut::new();
+    document.insert(section, Item::Table(servers));
+    document.to_string()
+}
+
+pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> Result<Edit, Refusal> {
+    let mut file = parse(text)?;
+    let before = plain_table(file.as_table());
+    let not_a_table = |what: &str| Refusal::NotATable { what: what.to_owned() };
+    let edit = match file.get_mut(section) {
+        None => Edit::Added(append(text, section, name, entry)),
+        Some(servers) => {
+            let is_inline = servers.is_inline_table();
+            let servers = servers.as_table_like_mut().ok_or_else(|| not_a_table(section))?;
+            match servers.get_mut(name) {
+                Some(old) if plain(old) == Value::Object(entry.clone()) => return Ok(Edit::Unchanged),
+                Some(old) => {
+                    let old = old.as_table_like_mut().ok_or_else(|| not_a_table(name))?;
+                    update(old, entry).ok_or_else(|| Refusal::Comments { name: name.to_owned() })?;
+                    Edit::Replaced(with_newlines_of(text, file.to_string()))
+                }
+                None if is_inline => {
+                    servers.insert(name, toml_edit::value(table(entry).into_inline_table()));
+                    Edit::Added(with_newlines_of(text, file.to_string()))
+                }
+                None => Edit::Added(append(text, section, name, entry)),
+            }
+        }
+    };
+    if let Edit::Added(after) | Edit::Replaced(after) = &edit {
+        let after = parse(after).map_err(|_| Refusal::WouldChangeMore { name: name.to_owned() })?;
+        check_only_entry_differs(before, &plain_table(after.as_table()), section, name, entry)?;
+    }
+    Ok(edit)
+}
+
+/// Puts the entry behind all there is. The editor would put it before the comments at the end, which
+/// would then stand in another table than the one that they are about.
+fn append(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> String {
+    let gap = if text.ends_with('\n') { "\n" } else { "\n\n" };
+    let added = format!("{gap}{}", document(section, name, entry));
+    let added = if text.contains("\r\n") { added.replace('\n', "\r\n") } else { added };
+    format!("{text}{added}")
+}
+
+fn parse(text: &str) -> Result<DocumentMut, Refusal> {
+    text.parse().map_err(|error: toml_edit::TomlError| Refusal::Syntax {
+        position: Position::at(text, error.span().map_or(0, |span| span.start)),
+        message: error.message().trim().replace('\n', ", "),
+    })
+}
+
+/// A table of tables that needs no header of its own.
+fn header_less() -> Table {
+    let mut table = Table::new();
+    table.set_implicit(true);
+    table
+}
+
+fn table(entry: &Map<String, Value>) -> Table {
+    entry.iter().map(|(key, value)| (key.as_str(), written(value))).collect()
+}
+
+/// Changes what differs and leaves the rest, so that comments stay; nothing if one would be lost.
+fn update(old: &mut dyn TableLike, entry: &Map<String, Value>) -> Option<()> {
+    let gone: Vec<String> = old.iter().map(|(key, _)| key.to_owned()).filter(|key| !entry.contains_key(key)).collect();
+    for key in gone {
+        if old.key(&key).is_some_and(has_comment_at_key) || old.get(&key).is_some_and(has_comment) {
+            return None;
+        }
+        old.remove(&key);
+    }
+    for (key, wanted) in entry {
+        match old.get_mut(key) {
+            Some(item) if plain(item) == *wanted => {}
+            Some(item) => replace(item, wanted)?,
+            None => {
+                old.insert(key, toml_edit::value(written(wanted)));
+            }
+        }
+    }
+    Some(())
+}
+
+fn replace(item: &mut Item, wanted: &Value) -> Option<()> {
+    let mut new = written(wanted);
+    match item {
+        Item::Value(old) => {
+            let mut inner = old.clone();
+            inner.decor_mut().clear();
+            if !inner.is_str() && inner.to_string().contains('#') {
+                return None;
+            }
+            *new.decor_mut() = old.decor().clone();
+        }
+        other if has_comment(other) => return None,
+        _ => {}
+    }
+    *item = Item::Value(new);
+    Some(())
+}
+
+/// Whether a comment stands in or beside `item`. A `#` in a string counts too: then somebody looks.
+fn has_comment(item: &Item) -> bool {
+    match item {
+        Item::None => false,
+        Item::Value(value) => value.to_string().contains('#'),
+        Item::Table(table) => {
+            has_comment_around(table.decor())
+                || table.iter().any(|(key, item)| table.key(key).is_some_and(has_comment_at_key) || has_comment(item))
+        }
+        Item::ArrayOfTables(tables) => tables.iter().any(|table| has_comment(&Item::Table(table.clone()))),
+    }
+}
+
+fn has_comment_at_key(key: &Key) -> bool {
+    has_comment_around(key.leaf_decor())
+}
+
+fn has_comment_around(decor: &toml_edit::Decor) -> bool {
+    let around = [decor.prefix(), decor.suffix()];
+    around.into_iter().flatten().filter_map(|space| space.as_str()).any(|space| space.contains('#'))
+}
+
+/// The editor ends its lines with a line feed alone; a file that never does keeps its own ends.
+fn with_newlines_of(text: &str, edited: String) -> String {
+    let crlf = text.matches("\r\n").count();
+    if crlf > 0 && crlf == text.matches('\n').count() {
+        edited.replace("\r\n", "\n").replace('\n', "\r\n")
+    } else {
+        edited
+    }
+}
+
+fn written(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Null => "".into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => number.as_i64().map_or_else(|| number.as_f64().unwrap_or_default().into(), Into::into),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(values) => values.iter().map(written).collect::<Array>().into(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.as_str(), written(value))).collect::<InlineTable>().into()
+        }
+    }
+}
+
+fn plain(item: &Item) -> Value {
+    match item {
+        Item::None => Value::Null,
+        Item::Value(value) => plain_value(value),
+        Item::Table(table) => plain_table(table),
+        Item::ArrayOfTables(tables) => tables.iter().map(plain_table).collect(),
+    }
+}
+
+fn plain_table(table: &Table) -> Value {
+    table.iter().map(|(key, item)| (key.to_owned(), plain(item))).collect()
+}
+
+fn plain_value(value: &toml_edit::Value) -> Value {
+    match value {
+        toml_edit::Value::String(text) => text.value().as_str().into(),
+        toml_edit::Value::Integer(number) => (*number.value()).into(),
+        toml_edit::Value::Float(number) => (*number.value()).into(),
+        toml_edit::Value::Boolean(value) => (*value.value()).into(),
+        toml_edit::Value::Datetime(time) => time.value().to_string().into(),
+        toml_edit::Value::Array(values) => values.iter().map(plain_value).collect(),
+        toml_edit::Value::InlineTable(table) => {
+            table.iter().map(|(key, value)| (key.to_owned(), plain_value(value))).collect()
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! From a configuration to the state of a running node: all of it, or nothing and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate::{Node, State};
+use tidegate_auth::{Doorkeeper, Role};
+use tidegate_core::{
+    Allowed, Budget, CacheHint, CallLimits, Error, Grants, Limits, NamePattern, SnapshotBuilder, Toolset,
+};
+use tidegate_engines::{Engine, FileDatabase};
+use tidegate_query::Database;
+use tidegate_tools::DISCOVER;
+use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
+
+use super::problem::Problem;
+use super::types::{Config, DatabaseEntry};
+use super::{Broken, Loaded, entries, identity};
+
+/// Names under /mcp/ that are doors of their own.
+const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
+
+/// Puts configurations into a running node, one after the other.
+pub(crate) struct Assembly {
+    node: Arc<Node>,
+    engine: Engine,
+    doorkeeper: Arc<Doorkeeper>,
+    /// Bounds by flag, environment and default; the file is asked where neither flag nor environment spoke.
+    limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
+    /// Databases that the command line adds.
+    further: Vec<Arc<dyn Database>>,
+    /// Whether callers beyond this machine reach the node, so that it must ask them who they are.
+    must_ask: AtomicBool,
+    /// The roles of the configuration that was entered last.
+    roles: Mutex<Vec<Role>>,
+    /// Databases that are open, by name: one that stays the same stays open.
+    open: Mutex<BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>>,
+}
+
+/// What became of a configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Assembled {
+    /// What works, but not as it should.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) databases: usize,
+    pub(crate) tools: usize,
+}
+
+impl Assembly {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        engine: Engine,
+        doorkeeper: Arc<Doorkeeper>,
+        limits: impl Fn(&Config) -> Limits + Send + Sync + 'static,
+        further: Vec<Arc<dyn Database>>,
+    ) -> Self {
+        Self {
+            node,
+            engine,
+            doorkeeper,
+            limits: Box::new(limits),
+            further,
+            must_ask: AtomicBool::new(false),
+            roles: Mutex::default(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// From now on refuses configurations that let everybody in.
+    pub(crate) fn must_ask(&self) {
+        self.must_ask.store(true, Ordering::Relaxed);
+    }
+
+    /// What somebody with `roles` of the configuration that was entered last may reach.
+    pub(crate) fn grants_of(&self, roles: &BTreeSet<String>) -> Result<Grants, String> {
+        let known = self.roles.lock();
+        let mut sum = Grants::default();
+        for name in roles {
+            match known.iter().find(|role| role.name == *name) {
+                Some(role) => sum = sum.or(&role.grants),
+                None => {
+                    let known: Vec<&str> = known.iter().map(|role| role.name.as_str()).collect();
+                    return Err(format!("there is no role {name:?}; known are {}", known.join(", ")));
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The databases of the node now.
+    pub(crate) fn databases_open(&self) -> Vec<Arc<dyn Database>> {
+        let open = self.open.lock();
+        let of_file = open.values().map(|(_, database)| database.clone() as Arc<dyn Database>);
+        of_file.chain(self.further.iter().cloned()).collect()
+    }
+
+    /// The node.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Makes the node what `loaded` says.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; then nothing has changed.
+    pub(crate) async fn enter(&self, loaded: &Loaded) -> Result<Assembled, Broken> {
+        let (state, gate, open, assembled) = self.prepare(loaded).await?;
+        *self.open.lock() = open;
+        *self.roles.lock() = identity::roles(&loaded.config);
+        self.doorkeeper.swap(gate);
+        self.node.enter(state);
+        Ok(assembled)
+    }
+
+    async fn prepare(&self, loaded: &Loaded) -> Result<Prepare, Broken> {
+        let config = &loaded.config;
+        let mut problems = Vec::new();
+        let open = self.databases(loaded, &mut problems);
+        let databases = open.values().map(|(_, database)| database.clone() as Arc<dyn Database>);
+        let databases: Vec<_> = databases.chain(self.further.iter().cloned()).collect();
+        let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
+        let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
+        let limits = (self.limits)(config);
+        let is_private = identity::is_configured(config);
+        let mut state = self.node.state(databases, &built_in).entries(|entries| {
+            let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
+            entries.limits(limits).cache(cache)
+        });
+        state = toolsets(state, config, &mut problems);
+        let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline) };
+        state = sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
+        state = http_tools(state, loaded, &mut problems);
+        state = resources(state, loaded, &mut problems, &mut assembled.warnings).await;
+        state = prompts(state, config, &mut problems);
+        if self.must_ask.load(Ordering::Relaxed) && !is_private {
+            let message =
+                "keys or tokens are missing: the node listens beyond this machine, and everybody could read its data";
+            problems.push(Problem::new("auth", message));
+        }
+        let gate = identity::gate(loaded, &mut problems, &mut assembled.warnings);
+        assembled.tools = config.tools.len();
+        match gate {
+            Some(gate) if problems.is_empty() => Ok((state, gate, open, assembled)),
+            _ => Err(loaded.broken(&problems)),
+        }
+    }
+
+    /// The databases of the file, those that did not change as they are open already.
+    fn databases(&self, loaded: &Loaded, problems: &mut Vec<Problem>) -> Open {
+        let mut open = Open::new();
+        let known = self.open.lock();
+        let further: BTreeSet<&str> = self.further.iter().map(|database| database.name()).collect();
+        for (index, entry) in loaded.config.databases.iter().enumerate() {
+            let path = format!("databases[{index}]");
+            if open.contains_key(&entry.name) || further.contains(entry.name.as_str()) {
+                problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+                continue;
+            }
+            let database = match known.get(&entry.name).filter(|(before, _)| before == entry) {
+                Some((_, database)) => Ok(database.clone()),
+                None => self.open_files(loaded, entry),
+            };
+            match database {
+                Ok(database) => {
+                    open.insert(entry.name.clone(), (entry.clone(), database));
+                }
+                Err(error) => problems.push(Problem::new(format!("{path}.files"), error.to_string())),
+            }
+        }
+        open
+    }
+
+    fn open_files(&self, loaded: &Loaded, entry: &DatabaseEntry) -> Result<Arc<FileDatabase>, Error> {
+        let paths: Vec<PathBuf> = entry.files.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect();
+        FileDatabase::open(entry.name.clone(), paths, &self.engine).map(Arc::new)
+    }
+}
+
+type Open = BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>;
+type Prepare = (State, tidegate_auth::Gate, Open, Assembled);
+
+/// The declared tools that ask a database.
+async fn sql_tools(
+    mut state: State,
+    config: &Config,
+    limits: CallLimits,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> State {
+    let mut names = BTreeSet::new();
+    for (index, entry) in config.tools.iter().enumerate() {
+        let path = format!("tools[{index}]");
+        if !names.insert(&entry.name) {
+            problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+        }
+        if entry.http.is_some() {
+            continue;
+        }
+        let tool = match entries::sql_tool(entry, &path) {
+            Ok(tool) => tool.prepare(state.view(), limits).await.map_err(|wrong| within(&path, wrong)),
+            Err(wrong) => Err(wrong),
+        };
+        match tool {
+            Ok((tool, unreachable)) => {
+                warnings.extend(unreachable.map(|error| format!("tool {}: {error}", entry.name)));
+                state = state.entries(|entries| entries.tool(tool));
+            }
+            Err(mut wrong) => problems.append(&mut wrong),
+        }
+    }
+    state
+}
+
+/// The declared tools that ask an HTTP API.
+fn http_tools(mut state: State, loaded: &Loaded, problems: &mut Vec<Problem>) -> State {
+    let config = &loaded.config;
+    if config.tools.iter().all(|tool| tool.http.is_none()) {
+        return state;
+    }
+    let wrong = |problems: Vec<HttpProblem>| {
+        problems.into_iter().map(|wrong| Problem::new("http.allow_hosts", wrong.to_string())).collect::<Vec<_>>()
+    };
+    let client = AllowedHosts::parse(&config.http.allow_hosts).map_err(wrong).and_then(|hosts| {
+        let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));
+        client.map_err(|error| vec![Problem::new("http", error.to_string())])
+    });
+    let client = match client {
+        Ok(client) => client,
+        Err(mut wrong) => {
+            problems.append(&mut wrong);
+            return state;
+        }
+    };
+    for (index, entry) in config.tools.iter().enumerate() {
+        let Some(http) = &entry.http else { continue };
+        let path = format!("tools[{index}]");
+        let tool = entries::http_tool(entry, http, &path, loaded);
+        match tool.and_then(|tool| tool.prepare(state.view(), &client).map_err(|wrong| within(&path, wrong))) {
+            Ok(tool) => state = state.entries(|entries| entries.tool(tool)),
+            Err(mut wrong) => problems.append(&mut wrong),
+        }
+    }
+    state
+}
+
+async fn resources(
+    mut state: State,
+    loaded: &Loaded,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> State {
+    for (index, entry) in loaded.config.resources.iter().enumerate() {
+        let path = format!("resources[{index}]");
+        let resource = match entries::resource(entry, &path, loaded.folder()) {
+            Ok(resource) => resource.prepare(state.view()).await.map_err(|wrong| within(&path, wrong)),
+            Err(wrong) => Err(wrong),
+        };
+        match resource {
+            Ok((prepared, unreachable)) => {
+                warnings.extend(unreachable.map(|error| format!("resource {}: {error}", entry.name)));
+                state = state.entries(|entries| match prepared {
+                    Prepared::Resource(resource) => entries.resource(*resource),
+                    Prepared::Template(template) => entries.template(*template),
+                });
+            }
+            Err(mut wrong) => problems.append(&mut wrong),
+        }
+    }
+    state
+}
+
+fn prompts(mut state: State, config: &Config, problems: &mut Vec<Problem>) -> State {
+    for (index, entry) in config.prompts.iter().enumerate() {
+        let path = format!("prompts[{index}]");
+        let prompt = entries::prompt(entry, &path);
+        match prompt.and_then(|prompt| prompt.prepare(state.view()).map_err(|wrong| within(&path, wrong))) {
+            Ok(prompt) => state = state.entries(|entries| entries.prompt(prompt)),
+            Err(mut wrong) => problems.append(&mut wrong),
+        }
+    }
+    state
+}
+
+fn toolsets(state: State, config: &Config, problems: &mut Vec<Problem>) -> State {
+    for name in config.toolsets.keys() {
+        let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        let complaint = match name.as_str() {
+            DISCOVER => Some("is built in; choose another name"),
+            name if RESERVED_TOOLSETS.contains(&name) => Some("is the address of another door; choose another name"),
+            _ if !is_word => Some("must be letters, digits, _ and -, as it stands in an address"),
+            _ => None,
+        };
+        problems.extend(complaint.map(|complaint| Problem::new(format!("toolsets.{name}"), complaint)));
+    }
+    state.entries(|entries| config.toolsets.iter().map(toolset).fold(entries, SnapshotBuilder::toolset))
+}
+
+fn toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
+    let patterns = patterns.iter().map(NamePattern::new).collect();
+    Toolset { name: name.clone(), entries: Allowed::Matching(patterns) }
+}
+
+/// The problems of a declaration as those of the file.
+fn within(path: &str, problems: Vec<tidegate_tools::declared::Problem>) -> Vec<Problem> {
+    problems
+        .into_iter()
+        .map(|problem| Problem::new(format!("{path}.{}", problem.at), problem.error.to_string()))
+        .collect()
+}
+
+/// The inline budget that the file asks for, over `default`.
+pub(crate) fn inline(config: &Config, default: Budget) -> Budget {
+    Budget {
+        rows: config.limits.inline_rows.map_or(default.rows, |bound| bound.0.limit()),
+        bytes: config.limits.inline_bytes.map_or(default.bytes, |bound| bound.0.limit()),
+    }
+}

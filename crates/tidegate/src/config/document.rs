@@ -1,0 +1,290 @@
+//! A YAML file as a tree of values, with the place of each in the text.
+//!
+//! Types come later: the tree is checked against the schema of the configuration, and every complaint is told
+//! with line and column. Variables are put in after parsing, so that nothing they hold is ever read as YAML.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use serde_json::{Map, Value};
+
+use super::expand::{Expanded, Variables};
+use super::problem::Problem;
+
+/// Longer files are refused.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Values of a document, those that aliases repeat included.
+const VALUES_MAX: usize = 200_000;
+const DEPTH_MAX: usize = 64;
+
+/// Where a value stands in its file; both count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+}
+
+/// A YAML file.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// All that it says.
+    pub(crate) value: Value,
+    /// Where each value stands, by its path (`tools[0].sql`).
+    places: BTreeMap<String, Place>,
+    /// Values that hold variables, as they were written: what a variable holds is told to nobody.
+    written: BTreeMap<String, String>,
+}
+
+impl Document {
+    /// What stands in no file.
+    pub(crate) fn empty(path: &Path) -> Self {
+        let (places, written) = (BTreeMap::new(), BTreeMap::new());
+        Self { path: path.to_owned(), value: Value::Null, places, written }
+    }
+
+    /// Reads the file at `path`.
+    pub(crate) fn read(path: &Path, variables: &Variables<'_>) -> Result<Self, Vec<Problem>> {
+        let failed = |error: std::io::Error| vec![Problem::new("", format!("cannot be read: {error}"))];
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        if metadata.len() > FILE_BYTES_MAX {
+            return Err(vec![Problem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
+        }
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        Self::parse(path, &text, variables)
+    }
+
+    /// Reads `text`, which stands in the file at `path`.
+    pub(crate) fn parse(path: &Path, text: &str, variables: &Variables<'_>) -> Result<Self, Vec<Problem>> {
+        let mut builder = Builder::default();
+        for event in Parser::new_from_str(text) {
+            match event {
+                Ok((event, span)) => builder.hear(&event, span)?,
+                Err(error) => {
+                    let place = Place { line: error.marker().line(), column: error.marker().col() + 1 };
+                    return Err(vec![Problem::at(place, format!("is no YAML: {}", error.info()))]);
+                }
+            }
+        }
+        let root =
+            builder.root.unwrap_or(Node { place: Place { line: 1, column: 1 }, kind: Kind::Plain(String::new()) });
+        let mut flat = Flat { places: BTreeMap::new(), written: BTreeMap::new(), problems: Vec::new(), variables };
+        // An empty file says nothing, which is a configuration too.
+        let value = match flat.value(&root, String::new()) {
+            Value::Null => Value::Object(Map::new()),
+            value => value,
+        };
+        if flat.problems.is_empty() {
+            Ok(Self { path: path.to_owned(), value, places: flat.places, written: flat.written })
+        } else {
+            Err(flat.problems)
+        }
+    }
+
+    /// Where the value at `path` stands, or the nearest value around it that is in the file.
+    pub(crate) fn place(&self, path: &str) -> Option<Place> {
+        let mut path = path;
+        loop {
+            if let Some(place) = self.places.get(path) {
+                return Some(*place);
+            }
+            if path.is_empty() {
+                return None;
+            }
+            path = &path[..path.rfind(['.', '[']).unwrap_or(0)];
+        }
+    }
+
+    /// The value at `path` as it was written, if it holds variables.
+    pub(crate) fn written(&self, path: &str) -> Option<&str> {
+        self.written.get(path).map(String::as_str)
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    place: Place,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// A word without quotes, which may be a number or a truth.
+    Plain(String),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Place, Node)>),
+}
+
+/// What is open while the events come.
+enum Open {
+    List(Place, usize, Vec<Node>),
+    Map(Place, usize, Vec<(String, Place, Node)>, Option<(String, Place)>),
+}
+
+/// Puts nodes together from the parser's events.
+#[derive(Default)]
+struct Builder {
+    root: Option<Node>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    values: usize,
+    documents: usize,
+}
+
+impl Builder {
+    fn hear(&mut self, event: &Event<'_>, span: Span) -> Result<(), Vec<Problem>> {
+        let place = Place { line: span.start.line(), column: span.start.col() + 1 };
+        let refuse = |message: &str| Err(vec![Problem::at(place, message)]);
+        if self.open.len() > DEPTH_MAX {
+            return refuse("is nested too deeply");
+        }
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return refuse("is a second document; a configuration is one");
+                }
+                Ok(())
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                if tag.is_some() {
+                    return refuse("tags (!…) are not understood; write the value alone");
+                }
+                let text = Cow::clone(text).into_owned();
+                let kind = if *style == ScalarStyle::Plain { Kind::Plain(text) } else { Kind::Text(text) };
+                self.close(Node { place, kind }, *anchor)
+            }
+            Event::SequenceStart(anchor, _) => {
+                self.open.push(Open::List(place, *anchor, Vec::new()));
+                Ok(())
+            }
+            Event::MappingStart(anchor, _) => {
+                self.open.push(Open::Map(place, *anchor, Vec::new(), None));
+                Ok(())
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(place, anchor, items)) => self.close(Node { place, kind: Kind::List(items) }, anchor),
+                Some(Open::Map(place, anchor, members, _)) => {
+                    self.close(Node { place, kind: Kind::Map(members) }, anchor)
+                }
+                None => Ok(()),
+            },
+            Event::Alias(anchor) => match self.anchors.get(anchor).cloned() {
+                Some(node) => self.close(node, 0),
+                None => refuse("refers to something that is not there"),
+            },
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    /// Puts a node that is complete where it belongs.
+    fn close(&mut self, node: Node, anchor: usize) -> Result<(), Vec<Problem>> {
+        self.values += size(&node);
+        if self.values > VALUES_MAX {
+            return Err(vec![Problem::at(node.place, format!("makes the file larger than {VALUES_MAX} values"))]);
+        }
+        if anchor > 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List(_, _, items)) => items.push(node),
+            Some(Open::Map(_, _, members, key)) => match (key.take(), node) {
+                (Some((name, place)), node) => {
+                    if let Some((_, first, _)) = members.iter().find(|(other, _, _)| *other == name) {
+                        let message =
+                            format!("{name:?} stands here a second time; the first is in line {}", first.line);
+                        return Err(vec![Problem::at(place, message)]);
+                    }
+                    members.push((name, place, node));
+                }
+                (None, Node { place, kind: Kind::Plain(name) | Kind::Text(name) }) => *key = Some((name, place)),
+                (None, node) => return Err(vec![Problem::at(node.place, "a key must be a word")]),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// An alias repeats a node with all that is in it.
+fn size(node: &Node) -> usize {
+    match &node.kind {
+        Kind::Plain(_) | Kind::Text(_) => 1,
+        Kind::List(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Kind::Map(members) => 1 + members.iter().map(|(_, _, node)| size(node)).sum::<usize>(),
+    }
+}
+
+/// Makes values out of nodes and notes their places.
+struct Flat<'a> {
+    places: BTreeMap<String, Place>,
+    written: BTreeMap<String, String>,
+    problems: Vec<Problem>,
+    variables: &'a Variables<'a>,
+}
+
+impl Flat<'_> {
+    fn value(&mut self, node: &Node, path: String) -> Value {
+        self.places.entry(path.clone()).or_insert(node.place);
+        match &node.kind {
+            Kind::Plain(text) => self.scalar(text, true, node.place, path),
+            Kind::Text(text) => self.scalar(text, false, node.place, path),
+            Kind::List(items) => {
+                let item = |(index, item)| self.value(item, format!("{path}[{index}]"));
+                Value::Array(items.iter().enumerate().map(item).collect())
+            }
+            Kind::Map(members) => {
+                let mut object = Map::new();
+                for (name, place, node) in members {
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    self.places.insert(path.clone(), *place);
+                    object.insert(name.clone(), self.value(node, path));
+                }
+                Value::Object(object)
+            }
+        }
+    }
+
+    fn scalar(&mut self, text: &str, is_plain: bool, place: Place, path: String) -> Value {
+        match self.variables.expand(text) {
+            Ok(Expanded::AsWritten) if is_plain => plain(text),
+            Ok(Expanded::AsWritten) => Value::from(text),
+            // What a variable holds is text, whatever it looks like.
+            Ok(Expanded::Filled(filled)) => {
+                self.written.insert(path, text.to_owned());
+                Value::from(filled)
+            }
+            Err(message) => {
+                self.problems.push(Problem::at(place, message));
+                Value::Null
+            }
+        }
+    }
+}
+
+/// A word without quotes, by the core schema of YAML 1.2.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        _ => {}
+    }
+    let looks_like_a_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    if !looks_like_a_number {
+        return Value::from(text);
+    }
+    if let Ok(integer) = text.parse::<i64>() {
+        return Value::from(integer);
+    }
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => {
+            serde_json::Number::from_f64(number).map_or(Value::from(text), Value::Number)
+        }
+        _ => Value::from(text),
+    }
+}

@@ -1,0 +1,348 @@
+//! From entries of the file to declarations of tools, resources and prompts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{
+    Access, Acl, Budget, CacheHint, CallLimits, Network, PromptArgument, Role, ToolAnnotations, TransportKind,
+};
+use tidegate_query::Format;
+use tidegate_tools::declared::{
+    DeclaredHttpTool, DeclaredPrompt, DeclaredResource, HttpDefinition, Input, InputKind, PromptPart, ResourceSource,
+    Scalar, SqlTool, TextTemplate, escape_braces,
+};
+
+use super::Loaded;
+use super::problem::Problem;
+use super::types::{
+    AnnotationsEntry, CacheEntry, CallLimitsEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, MessageEntry,
+    MessageRole, PromptEntry, ResourceEntry, ToolEntry,
+};
+
+type Problems = Vec<Problem>;
+
+/// The declared tool that `entry`, which stands at `path`, describes.
+pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problems> {
+    let mut problems = Vec::new();
+    if !is_tool_name(&entry.name) {
+        let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", entry.name);
+        problems.push(Problem::new(format!("{path}.name"), message));
+    }
+    let Some(sql) = &entry.sql else {
+        problems.push(Problem::new(path, "sql is missing: the statement that the tool runs"));
+        return Err(problems);
+    };
+    let inputs = collect(inputs(&entry.input, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    match (inputs, access) {
+        (Some(inputs), Some(access)) if problems.is_empty() => Ok(SqlTool {
+            name: entry.name.clone(),
+            title: entry.title.clone(),
+            description: entry.description.clone(),
+            annotations: annotations(entry.annotations),
+            database: entry.database.clone(),
+            sql: sql.clone(),
+            inputs,
+            access,
+            limits: call_limits(entry.limits),
+            cache: entry.cache.map(cache),
+        }),
+        _ => Err(problems),
+    }
+}
+
+/// The request that `entry` of the tool at `path` describes. Braces in what variables hold stand for themselves.
+pub(super) fn http_tool(
+    entry: &ToolEntry,
+    http: &HttpRequestEntry,
+    path: &str,
+    loaded: &Loaded,
+) -> Result<DeclaredHttpTool, Problems> {
+    let mut problems = Vec::new();
+    if entry.sql.is_some() || entry.database.is_some() {
+        problems.push(Problem::new(path, "wants either sql or http, and not both"));
+    }
+    let inputs = collect(inputs(&entry.input, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let plain = |member: &str, text: &str| match loaded.written(&format!("{path}.http.{member}")) {
+        Some(written) if !mentions_parameter(written) => escape_braces(text),
+        _ => text.to_owned(),
+    };
+    let request = HttpDefinition {
+        method: http.method.clone(),
+        url: plain("url", &http.url),
+        query: http.query.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        headers: http
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), plain(&format!("headers.{name}"), value)))
+            .collect(),
+        body: http.body.clone(),
+        rows: http.rows.clone(),
+        timeout: http.timeout.map(|time| time.0),
+        max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
+    };
+    match (inputs, access) {
+        (Some(inputs), Some(access)) if problems.is_empty() => Ok(DeclaredHttpTool {
+            name: entry.name.clone(),
+            title: entry.title.clone(),
+            description: entry.description.clone(),
+            annotations: annotations(entry.annotations),
+            request,
+            inputs,
+            access,
+            limits: call_limits(entry.limits),
+            cache: entry.cache.map(cache),
+        }),
+        _ => Err(problems),
+    }
+}
+
+/// Whether a text has braces beside those of its variables.
+fn mentions_parameter(written: &str) -> bool {
+    let mut rest = written;
+    while let Some((before, after)) = rest.split_once("${") {
+        if before.contains('{') {
+            return true;
+        }
+        rest = after.split_once('}').map_or("", |(_, behind)| behind);
+    }
+    rest.contains('{')
+}
+
+/// The declared resource that `entry` describes; its file is below `folder`.
+pub(super) fn resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
+    let mut problems = Vec::new();
+    let inputs = collect(inputs(&entry.input, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let source = match (&entry.sql, &entry.file) {
+        (Some(sql), None) => {
+            let format = entry.format.as_deref().map_or(Ok(Format::Mcp), Format::parse);
+            let format = format.map_err(|error| vec![Problem::new(format!("{path}.format"), error.to_string())]);
+            collect(format, &mut problems).zip(inputs).map(|(format, inputs)| ResourceSource::Sql {
+                database: entry.database.clone(),
+                sql: sql.clone(),
+                inputs,
+                format,
+            })
+        }
+        (None, Some(file)) => collect(file_source(file, path, folder), &mut problems),
+        _ => {
+            problems.push(Problem::new(path, "wants either sql or file, and not both"));
+            None
+        }
+    };
+    match (source, access) {
+        (Some(source), Some(access)) if problems.is_empty() => Ok(DeclaredResource {
+            uri: entry.uri.clone(),
+            name: entry.name.clone(),
+            title: entry.title.clone(),
+            description: entry.description.clone(),
+            mime_type: entry.mime_type.clone(),
+            source,
+            access,
+            limits: call_limits(entry.limits),
+            cache: entry.cache.map(cache),
+        }),
+        _ => Err(problems),
+    }
+}
+
+/// Everything before the first variable's name is fixed; what a variable says stays in that folder.
+fn file_source(file: &str, path: &str, folder: &Path) -> Result<ResourceSource, Problems> {
+    let fixed = file.split("{{").next().unwrap_or_default();
+    let (below, name) = match fixed.rfind('/') {
+        Some(slash) => file.split_at(slash + 1),
+        None => ("", file),
+    };
+    let template = TextTemplate::parse(name);
+    let path = template.map_err(|error| vec![Problem::new(format!("{path}.file"), error.to_string())])?;
+    Ok(ResourceSource::File { folder: folder.join(below), path })
+}
+
+/// The declared prompt that `entry` describes.
+pub(super) fn prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPrompt, Problems> {
+    let mut problems = Vec::new();
+    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let mut messages = Vec::new();
+    for (index, entry) in entry.messages.iter().enumerate() {
+        messages.extend(collect(message(entry, &format!("{path}.messages[{index}]")), &mut problems));
+    }
+    let arguments = entry.arguments.iter().map(|argument| PromptArgument {
+        name: argument.name.clone(),
+        title: argument.title.clone(),
+        description: argument.description.clone(),
+        required: argument.required,
+    });
+    match access {
+        Some(access) if problems.is_empty() => Ok(DeclaredPrompt {
+            name: entry.name.clone(),
+            title: entry.title.clone(),
+            description: entry.description.clone(),
+            arguments: arguments.collect(),
+            messages,
+            access,
+        }),
+        _ => Err(problems),
+    }
+}
+
+fn message(entry: &MessageEntry, path: &str) -> Result<(Role, PromptPart), Problems> {
+    let role = match entry.role {
+        MessageRole::User => Role::User,
+        MessageRole::Assistant => Role::Assistant,
+    };
+    let parse = |member: &str, text: &str| {
+        TextTemplate::parse(text).map_err(|error| vec![Problem::new(format!("{path}.{member}"), error.to_string())])
+    };
+    match (&entry.text, &entry.resource) {
+        (Some(text), None) => Ok((role, PromptPart::Text(parse("text", text)?))),
+        (None, Some(uri)) => Ok((role, PromptPart::Resource(parse("resource", uri)?))),
+        _ => Err(vec![Problem::new(path, "wants either text or resource, and not both")]),
+    }
+}
+
+fn inputs(entries: &BTreeMap<String, InputEntry>, path: &str) -> Result<Vec<Input>, Problems> {
+    let mut problems = Vec::new();
+    let mut inputs = Vec::new();
+    for (name, entry) in entries {
+        inputs.extend(collect(input(name, entry, &format!("{path}.input.{name}")), &mut problems));
+    }
+    if problems.is_empty() { Ok(inputs) } else { Err(problems) }
+}
+
+fn input(name: &str, entry: &InputEntry, path: &str) -> Result<Input, Problems> {
+    let wrong = |member: &str, message: &str| Err(vec![Problem::new(format!("{path}{member}"), message)]);
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if !is_name {
+        return wrong("", "is no name of a parameter: letters, digits and _, no digit first");
+    }
+    let kind = match (entry.kind, entry.items) {
+        (InputType::List, items) => match scalar(items.unwrap_or_default()) {
+            Some(scalar) => InputKind::List(scalar),
+            None => return wrong(".items", "must be the type of one value"),
+        },
+        (_, Some(_)) => return wrong(".items", "only a list has items"),
+        (InputType::Identifier, None) if entry.allow.is_empty() => {
+            return wrong("", "an identifier needs allow: the columns or tables that it may be");
+        }
+        (InputType::Identifier, None) => InputKind::Identifier(entry.allow.clone()),
+        (kind, None) => InputKind::Scalar(scalar(kind).unwrap_or(Scalar::String)),
+    };
+    if !entry.allow.is_empty() && entry.kind != InputType::Identifier {
+        return wrong(".allow", "only an identifier has allow; for values write enum");
+    }
+    let constraints = constraints(entry);
+    let input = Input {
+        name: name.to_owned(),
+        kind,
+        description: entry.description.clone(),
+        default: entry.default.clone(),
+        required: entry.required.unwrap_or(true),
+        constraints,
+    };
+    let schema = tidegate_core::Schema::new(input.schema());
+    let schema = schema.map_err(|error| vec![Problem::new(path, error.to_string())])?;
+    match entry.default.as_ref().map(|default| schema.check(default)) {
+        Some(Err(_)) => wrong(".default", "does not fit the parameter's type"),
+        _ => Ok(input),
+    }
+}
+
+fn constraints(entry: &InputEntry) -> Map<String, Value> {
+    [
+        ("enum", entry.choices.as_ref().map(|choices| json!(choices))),
+        ("minimum", entry.minimum.as_ref().map(|number| json!(number))),
+        ("maximum", entry.maximum.as_ref().map(|number| json!(number))),
+        ("minLength", entry.min_length.map(|length| json!(length))),
+        ("maxLength", entry.max_length.map(|length| json!(length))),
+        ("pattern", entry.pattern.as_ref().map(|pattern| json!(pattern))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
+}
+
+fn scalar(kind: InputType) -> Option<Scalar> {
+    match kind {
+        InputType::String => Some(Scalar::String),
+        InputType::Integer => Some(Scalar::Integer),
+        InputType::Number => Some(Scalar::Number),
+        InputType::Boolean => Some(Scalar::Boolean),
+        InputType::Date => Some(Scalar::Date),
+        InputType::Timestamp => Some(Scalar::Timestamp),
+        InputType::List | InputType::Identifier => None,
+    }
+}
+
+fn access(names: &[String], from: &FromEntry, path: &str) -> Result<Access, Problems> {
+    let mut problems = Vec::new();
+    let transports = from.transports.as_ref().map(|names| {
+        let read = |(index, name): (usize, &String)| {
+            let found = TransportKind::ALL.into_iter().find(|kind| kind.name() == name);
+            if found.is_none() {
+                let known = TransportKind::ALL.map(TransportKind::name).join(", ");
+                let message = format!("there is no transport {name:?}; there are {known}");
+                problems.push(Problem::new(format!("{path}.from.transports[{index}]"), message));
+            }
+            found
+        };
+        names.iter().enumerate().filter_map(read).collect()
+    });
+    let mut wrong = Vec::new();
+    let networks = from.networks.as_ref().map(|networks| {
+        let read = |(index, text): (usize, &String)| {
+            let network = Network::parse(text);
+            if network.is_none() {
+                let message = format!("{text:?} is no network; write it as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7");
+                wrong.push(Problem::new(format!("{path}.from.networks[{index}]"), message));
+            }
+            network
+        };
+        networks.iter().enumerate().filter_map(read).collect()
+    });
+    problems.append(&mut wrong);
+    if problems.is_empty() {
+        Ok(Access { names: names.to_vec(), toolset: None, acl: Acl { transports, networks } })
+    } else {
+        Err(problems)
+    }
+}
+
+pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
+    let inline = (entry.inline_rows.is_some() || entry.inline_bytes.is_some()).then(|| Budget {
+        rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
+        bytes: entry.inline_bytes.map_or(tidegate_core::Limits::default().inline.bytes, |bound| bound.0.limit()),
+    });
+    CallLimits { timeout: entry.timeout.map(|time| time.0), inline }
+}
+
+fn cache(entry: CacheEntry) -> CacheHint {
+    CacheHint { time_to_live: entry.ttl.0, public: entry.public }
+}
+
+fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
+    ToolAnnotations {
+        read_only: entry.read_only,
+        destructive: entry.destructive,
+        idempotent: entry.idempotent,
+        open_world: entry.open_world,
+    }
+}
+
+fn is_tool_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+}
+
+/// The value, or its problems among the others.
+fn collect<T>(result: Result<T, Problems>, problems: &mut Problems) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(mut more) => {
+            problems.append(&mut more);
+            None
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! From roles, keys and tokens of the file to the gate that callers pass.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tidegate_auth::{Gate, GateOptions, KeyFile, Role, TokenAlgorithm, TokenKey, TokenOptions};
+use tidegate_core::{Allowed, Grants};
+use tidegate_tools::DISCOVER;
+
+use super::Loaded;
+use super::problem::Problem;
+use super::types::{Config, RoleEntry, TokensEntry};
+
+/// Whether callers must prove who they are.
+pub(super) fn is_configured(config: &Config) -> bool {
+    config.auth.keys.is_some() || config.auth.tokens.is_some() || !config.auth.anonymous.is_empty()
+}
+
+/// The gate, if nothing is wrong with what it is made of.
+pub(super) fn gate(loaded: &Loaded, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Option<Gate> {
+    let config = &loaded.config;
+    let before = problems.len();
+    check_roles(config, problems);
+    let keys = config.auth.keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)));
+    let tokens = config.auth.tokens.as_ref().and_then(|entry| tokens(entry, loaded, problems));
+    if problems.len() > before {
+        return None;
+    }
+    let options = GateOptions {
+        keys,
+        tokens,
+        roles: roles(config),
+        anonymous: config.auth.anonymous.clone(),
+        local: config.auth.local.clone(),
+        is_open: !is_configured(config),
+        ..GateOptions::default()
+    };
+    if !is_configured(config) && config.tools.iter().any(|tool| !tool.access.is_empty()) {
+        let warning = "tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any";
+        warnings.push(warning.to_owned());
+    }
+    match Gate::new(options) {
+        Ok(gate) => Some(gate),
+        Err(error) => {
+            problems.push(Problem::new("auth", error.to_string()));
+            None
+        }
+    }
+}
+
+/// The roles and what they grant.
+pub(super) fn roles(config: &Config) -> Vec<Role> {
+    config.roles.iter().map(|entry| role(entry, config)).collect()
+}
+
+/// What a role lets its holders reach.
+fn role(entry: &RoleEntry, config: &Config) -> Role {
+    let everything = entry.toolsets.iter().any(|name| name == "*");
+    let patterns = entry.toolsets.iter().filter_map(|name| config.toolsets.get(name)).flatten().cloned();
+    let discover = entry.toolsets.iter().any(|name| name == DISCOVER).then_some(["find_tool", "call_tool"]);
+    let patterns = patterns.chain(discover.into_iter().flatten().map(str::to_owned));
+    Role {
+        name: entry.name.clone(),
+        grants: Grants {
+            access: Allowed::matching(entry.access.clone()),
+            entries: if everything { Allowed::Everything } else { Allowed::matching(patterns) },
+            toolsets: Allowed::matching(entry.toolsets.clone()),
+            databases: Allowed::matching(entry.databases.clone()),
+        },
+        claims: entry.claims.clone(),
+    }
+}
+
+/// Names that point nowhere.
+fn check_roles(config: &Config, problems: &mut Vec<Problem>) {
+    let roles: BTreeSet<&str> = config.roles.iter().map(|role| role.name.as_str()).collect();
+    let unknown_role = |path: String, name: &str| {
+        let known = roles.iter().copied().collect::<Vec<_>>().join(", ");
+        let known =
+            if known.is_empty() { "none is declared under roles".to_owned() } else { format!("known are {known}") };
+        Problem::new(path, format!("there is no role {name:?}; {known}"))
+    };
+    let mentioned = config.auth.anonymous.iter().enumerate().map(|(index, name)| ("anonymous", index, name));
+    let local = config.auth.local.iter().flatten().enumerate().map(|(index, name)| ("local", index, name));
+    let unknown = mentioned.chain(local).filter(|(_, _, name)| !roles.contains(name.as_str()));
+    problems.extend(unknown.map(|(member, index, name)| unknown_role(format!("auth.{member}[{index}]"), name)));
+    let mut names = BTreeSet::new();
+    for (index, role) in config.roles.iter().enumerate() {
+        if !names.insert(&role.name) {
+            problems
+                .push(Problem::new(format!("roles[{index}].name"), format!("{} is the name of another", role.name)));
+        }
+        for (position, name) in role.toolsets.iter().enumerate() {
+            if name != "*" && name != DISCOVER && !config.toolsets.contains_key(name) {
+                let known: Vec<&str> =
+                    config.toolsets.keys().map(String::as_str).filter(|name| *name != DISCOVER).collect();
+                let message = format!(
+                    "there is no toolset {name:?}; known are {}, {DISCOVER}, and \"*\" for everything",
+                    known.join(", ")
+                );
+                problems.push(Problem::new(format!("roles[{index}].toolsets[{position}]"), message));
+            }
+        }
+    }
+}
+
+fn tokens(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<TokenOptions> {
+    let read = |member: &str, path: &Path, problems: &mut Vec<Problem>| {
+        let whole = loaded.resolve(path);
+        let text = std::fs::read_to_string(&whole);
+        text.map_err(|error| {
+            let message = format!("{} cannot be read: {error}", whole.display());
+            problems.push(Problem::new(format!("auth.tokens.{member}"), message));
+        })
+        .ok()
+    };
+    let key = match (&entry.jwks, &entry.public_key, &entry.secret) {
+        (Some(path), None, None) => TokenKey::Jwks(read("jwks", path, problems)?),
+        (None, Some(path), None) => TokenKey::PublicKeyPem(read("public_key", path, problems)?),
+        (None, None, Some(secret)) => TokenKey::Secret(secret.0.clone()),
+        _ => {
+            let message = "wants exactly one of jwks, public_key and secret: what signatures are checked with";
+            problems.push(Problem::new("auth.tokens", message));
+            return None;
+        }
+    };
+    let mut algorithms: Vec<TokenAlgorithm> = Vec::new();
+    for (index, name) in entry.algorithms.iter().enumerate() {
+        match name.parse() {
+            Ok(algorithm) => algorithms.push(algorithm),
+            Err(error) => {
+                let error: tidegate_auth::UnknownAlgorithm = error;
+                problems.push(Problem::new(format!("auth.tokens.algorithms[{index}]"), error.to_string()));
+            }
+        }
+    }
+    let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
+    if let Some(leeway) = entry.leeway {
+        options.leeway_seconds = u32::try_from(leeway.0.as_secs()).unwrap_or(u32::MAX);
+    }
+    options.tenant_claim.clone_from(&entry.tenant_claim);
+    Some(options)
+}

@@ -1,0 +1,113 @@
+//! `tidegate.yaml`: what may stand in it, what is wrong with it, and the node that it makes.
+
+mod assemble;
+mod document;
+mod entries;
+mod expand;
+mod identity;
+mod problem;
+mod quantities;
+mod shape;
+mod types;
+
+use std::path::{Path, PathBuf};
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+pub(crate) use assemble::{Assembled, Assembly, inline};
+use document::Document;
+use expand::Variables;
+pub(crate) use problem::{Problem, report};
+pub(crate) use types::Config;
+
+/// The file that is read when none is named.
+pub(crate) const FILE_NAME: &str = "tidegate.yaml";
+
+/// A configuration that was read, with its file to tell places by.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    document: Document,
+}
+
+/// A configuration that cannot be used, as text for people: one line for each problem.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.trim_end())]
+pub(crate) struct Broken(pub(crate) String);
+
+impl Loaded {
+    /// Reads the file at `path` and checks its shape; what it says may still make no sense.
+    pub(crate) fn read(path: &Path) -> Result<Self, Broken> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let document = Document::read(&path, &Variables::of_environment(folder));
+        let document = document.map_err(|problems| Broken(report(&problems, &path, None)))?;
+        let problems = shape::check(&document, &schema());
+        if !problems.is_empty() {
+            return Err(Broken(report(&problems, &path, Some(&document))));
+        }
+        match serde_path_to_error::deserialize(document.value.clone()) {
+            Ok(config) => Ok(Self { config, document }),
+            Err(error) => {
+                let path = error.path().to_string().trim_end_matches('.').to_owned();
+                let problem = Problem::new(path, untold(&document, &error));
+                Err(Broken(report(&[problem], &document.path, Some(&document))))
+            }
+        }
+    }
+
+    /// What there is without a file: nothing is said.
+    pub(crate) fn nothing() -> Self {
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        Self { config: Config::default(), document: Document::empty(&folder.join(FILE_NAME)) }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.document.path
+    }
+
+    /// The file's folder, which paths in it are relative to.
+    pub(crate) fn folder(&self) -> &Path {
+        self.path().parent().unwrap_or(Path::new("/"))
+    }
+
+    /// The file and those that it leans on.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let auth = &self.config.auth;
+        let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
+        let further = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
+        std::iter::once(self.path().to_owned()).chain(further).collect()
+    }
+
+    /// `path` as the file means it.
+    pub(crate) fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        // Without the dots in it, which say nothing to a reader.
+        self.folder().join(path).components().collect()
+    }
+
+    /// The value at `path` as it was written, if it holds variables.
+    pub(crate) fn written(&self, path: &str) -> Option<&str> {
+        self.document.written(path)
+    }
+
+    /// The problems as text for people.
+    pub(crate) fn broken(&self, problems: &[Problem]) -> Broken {
+        Broken(report(problems, self.path(), Some(&self.document)))
+    }
+}
+
+/// What a library says of a value that holds variables may quote them.
+fn untold(document: &Document, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    match document.written(&error.path().to_string()) {
+        Some(written) => format!("what {written} holds does not fit here"),
+        None => error.inner().to_string(),
+    }
+}
+
+/// The JSON Schema of a configuration.
+pub(crate) fn schema() -> Value {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
+    schema.to_value()
+}

@@ -1,0 +1,101 @@
+//! Sizes, durations, bounds and secrets as a configuration writes them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use tidegate_auth::Secret;
+
+use crate::quantity::{self, Bound};
+
+/// A number or a text, as YAML has it: `4096` and `40KB` are both sizes.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(i64),
+    Text(String),
+}
+
+impl Written {
+    fn text(self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+macro_rules! quantity {
+    ($name:ident, $inner:ty, $read:path, $about:literal, $examples:expr) => {
+        #[doc = $about]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) struct $name(pub(crate) $inner);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $read(&Written::deserialize(deserializer)?.text()).map(Self).map_err(D::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({"type": ["string", "integer"], "description": $about, "examples": $examples})
+            }
+        }
+    };
+}
+
+quantity!(Time, Duration, quantity::duration, "A duration with its unit.", ["500ms", "60s", "5m", "1h"]);
+quantity!(Size, u64, quantity::size, "A size in bytes.", ["4096", "40KB", "1MiB"]);
+quantity!(SizeBound, Bound<usize>, quantity::size_bound, "A size in bytes, or unlimited.", ["40KB", "unlimited"]);
+quantity!(RowBound, Bound<u64>, quantity::row_bound, "A number of rows, or unlimited.", ["1000", "unlimited"]);
+
+/// A text that is shown to nobody.
+#[derive(Clone)]
+pub(crate) struct SecretText(pub(crate) Secret);
+
+impl std::fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl<'de> Deserialize<'de> for SecretText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(Secret::new(text)))
+    }
+}
+
+impl JsonSchema for SecretText {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "description": "A secret; write it as ${VARIABLE} or ${file:PATH}."})
+    }
+}
+
+/// One value, or a list of them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(crate) fn into_vec(self) -> Vec<String> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::Many(many) => many,
+        }
+    }
+}

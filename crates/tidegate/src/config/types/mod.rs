@@ -1,0 +1,280 @@
+//! What a configuration may say. The JSON Schema for editors is generated from these types, and so is the
+//! check for unknown keys.
+
+mod identity;
+mod offers;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::quantities::{OneOrMany, RowBound, Size, SizeBound, Time};
+
+pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
+pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
+
+/// The configuration of a Tidegate node.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Where the node listens and who it says it is.
+    pub(crate) server: ServerEntry,
+    /// The databases that can be asked.
+    pub(crate) databases: Vec<DatabaseEntry>,
+    /// The built-in tools and prompts that are offered, as patterns of their names; all of them unless said.
+    pub(crate) built_in: Option<Vec<String>>,
+    /// Tools of your own.
+    pub(crate) tools: Vec<ToolEntry>,
+    /// Named parts of the registry, as patterns of the names of tools, resources and prompts. Each is served at
+    /// /mcp/NAME and can be given to roles.
+    pub(crate) toolsets: BTreeMap<String, Vec<String>>,
+    /// Resources of your own.
+    pub(crate) resources: Vec<ResourceEntry>,
+    /// Prompts of your own.
+    pub(crate) prompts: Vec<PromptEntry>,
+    /// What callers may reach, by role.
+    pub(crate) roles: Vec<RoleEntry>,
+    /// How callers prove who they are. As soon as anything stands here, nobody reaches anything without a role.
+    pub(crate) auth: AuthEntry,
+    /// The bounds of all calls.
+    pub(crate) limits: LimitsEntry,
+    /// What tools of kind http may reach.
+    pub(crate) http: HttpEntry,
+}
+
+/// Where the node listens and who it says it is.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerEntry {
+    /// Address to listen on; 127.0.0.1:7070 unless said.
+    pub(crate) listen: Option<String>,
+    /// Host names that requests may be addressed to, beside this machine's.
+    pub(crate) allow_hosts: Vec<String>,
+    /// Web page origins that may call, beside those of this machine.
+    pub(crate) allow_origins: Vec<String>,
+    /// Size of a request body.
+    pub(crate) max_body: Option<Size>,
+    /// The server's name for people.
+    pub(crate) title: Option<String>,
+    /// What a model is told at the start; the built-in playbook unless said.
+    pub(crate) instructions: Option<String>,
+    /// Doors that are open; all of them unless said.
+    pub(crate) doors: DoorsEntry,
+}
+
+/// Doors that can be switched off.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct DoorsEntry {
+    /// MCP at /mcp.
+    pub(crate) mcp: bool,
+    /// Prometheus at /metrics.
+    pub(crate) metrics: bool,
+}
+
+impl Default for DoorsEntry {
+    fn default() -> Self {
+        Self { mcp: true, metrics: true }
+    }
+}
+
+/// A database.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DatabaseEntry {
+    /// The name that callers give.
+    pub(crate) name: String,
+    /// A folder or file, or several; relative to this file.
+    pub(crate) files: OneOrMany,
+}
+
+/// A tool: an SQL statement, or a request to an HTTP API.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolEntry {
+    /// 1 to 128 of letters, digits, _, - and .
+    pub(crate) name: String,
+    /// For people.
+    pub(crate) title: Option<String>,
+    /// For the model: when to use it and what to use before it.
+    pub(crate) description: String,
+    /// Hints for clients.
+    #[serde(default)]
+    pub(crate) annotations: AnnotationsEntry,
+    /// The database of the statement; may be left out when there is only one.
+    pub(crate) database: Option<String>,
+    /// One read-only statement with :name parameters.
+    pub(crate) sql: Option<String>,
+    /// A request to an HTTP API, instead of a statement.
+    pub(crate) http: Option<HttpRequestEntry>,
+    /// The parameters, by name.
+    #[serde(default)]
+    pub(crate) input: BTreeMap<String, InputEntry>,
+    /// Access names that a caller must hold, all of them.
+    #[serde(default)]
+    pub(crate) access: Vec<String>,
+    /// Where calls may come from; anywhere unless said.
+    #[serde(default)]
+    pub(crate) from: FromEntry,
+    /// Bounds of its calls.
+    #[serde(default)]
+    pub(crate) limits: CallLimitsEntry,
+    /// How long clients may keep an answer.
+    pub(crate) cache: Option<CacheEntry>,
+}
+
+/// A request to an HTTP API. {name} stands for a parameter, {{ for a brace.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HttpRequestEntry {
+    /// GET unless said.
+    #[serde(default)]
+    pub(crate) method: String,
+    /// The address; parameters may stand in its path and query only. Its host must be under http.allow_hosts.
+    pub(crate) url: String,
+    /// What is added to the address; a pair whose parameter is not given is left out.
+    #[serde(default)]
+    pub(crate) query: Map<String, Value>,
+    /// Headers; write secrets as ${VARIABLE} or ${file:PATH}.
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    /// A JSON body; a text that is exactly {name} becomes the parameter's value.
+    pub(crate) body: Option<Value>,
+    /// Where in the answer the rows are, as a JSON pointer: /items.
+    pub(crate) rows: Option<String>,
+    /// How long the API may take.
+    pub(crate) timeout: Option<Time>,
+    /// The size of an answer that is read.
+    pub(crate) max_bytes: Option<Size>,
+}
+
+impl std::fmt::Debug for HttpRequestEntry {
+    /// Neither headers nor body, which may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpRequestEntry").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+/// Hints for clients.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AnnotationsEntry {
+    /// Changes nothing.
+    pub(crate) read_only: Option<bool>,
+    /// May destroy.
+    pub(crate) destructive: Option<bool>,
+    /// The same call again changes nothing more.
+    pub(crate) idempotent: Option<bool>,
+    /// Reaches beyond this server's data.
+    pub(crate) open_world: Option<bool>,
+}
+
+/// A parameter.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct InputEntry {
+    /// string, integer, number, boolean, date, timestamp, list or identifier.
+    #[serde(rename = "type")]
+    pub(crate) kind: InputType,
+    /// The type of a list's values.
+    pub(crate) items: Option<InputType>,
+    /// The columns or tables that an identifier may be.
+    pub(crate) allow: Vec<String>,
+    /// For the model.
+    pub(crate) description: Option<String>,
+    /// Used when the caller gives no value.
+    pub(crate) default: Option<Value>,
+    /// Whether a value must be given; true unless said. Without one and without a default the parameter is null.
+    pub(crate) required: Option<bool>,
+    /// The values that it may have.
+    #[serde(rename = "enum")]
+    pub(crate) choices: Option<Vec<Value>>,
+    /// The least number.
+    pub(crate) minimum: Option<serde_json::Number>,
+    /// The greatest number.
+    pub(crate) maximum: Option<serde_json::Number>,
+    /// The least number of characters.
+    pub(crate) min_length: Option<u64>,
+    /// The greatest number of characters.
+    pub(crate) max_length: Option<u64>,
+    /// A regular expression that the text must match.
+    pub(crate) pattern: Option<String>,
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum InputType {
+    #[default]
+    String,
+    Integer,
+    Number,
+    Boolean,
+    Date,
+    Timestamp,
+    List,
+    Identifier,
+}
+
+/// Where calls may come from.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct FromEntry {
+    /// Transports: stdio, http, cli.
+    pub(crate) transports: Option<Vec<String>>,
+    /// Networks as 10.0.0.0/8 or 2001:db8::/32.
+    pub(crate) networks: Option<Vec<String>>,
+}
+
+/// Bounds of an entry's calls; what is not said is as under limits.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CallLimitsEntry {
+    /// How long a call may run.
+    pub(crate) timeout: Option<Time>,
+    /// Rows of an answer.
+    pub(crate) inline_rows: Option<RowBound>,
+    /// Size of an answer.
+    pub(crate) inline_bytes: Option<SizeBound>,
+}
+
+/// How long clients may keep an answer.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CacheEntry {
+    /// How long.
+    pub(crate) ttl: Time,
+    /// Whether shared caches may keep it: only if it is the same for everybody.
+    #[serde(default)]
+    pub(crate) public: bool,
+}
+
+/// The bounds of all calls.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LimitsEntry {
+    /// How long a call may run; 60s unless said.
+    pub(crate) timeout: Option<Time>,
+    /// Rows of an answer; unlimited unless said.
+    pub(crate) inline_rows: Option<RowBound>,
+    /// Size of an answer; 40KB unless said.
+    pub(crate) inline_bytes: Option<SizeBound>,
+    /// Memory that all queries together may hold.
+    pub(crate) memory: Option<Size>,
+    /// Disk that all queries together may spill to.
+    pub(crate) spill: Option<Size>,
+    /// The folder in which queries spill.
+    pub(crate) spill_folder: Option<PathBuf>,
+}
+
+/// What tools of kind http may reach.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct HttpEntry {
+    /// Hosts, as api.example.com, *.example.com or 127.0.0.1:8080.
+    pub(crate) allow_hosts: Vec<String>,
+}

@@ -1,0 +1,107 @@
+//! A node that is open: over the configuration, and the folders that the command line names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate::Node;
+use tidegate_auth::Doorkeeper;
+use tidegate_core::{Authenticator, Caller, Origin, Toolset, TransportKind};
+use tidegate_engines::Engine;
+
+use crate::config::{Assembled, Assembly, FILE_NAME, Loaded};
+use crate::failure::Failure;
+use crate::options::{Audience, Options};
+use crate::shutdown::DRAIN_WITHIN;
+use crate::source::{self, Source, sources_or_here};
+
+/// A node that is open.
+pub(crate) struct Opened {
+    pub(crate) assembly: Arc<Assembly>,
+    pub(crate) doorkeeper: Arc<Doorkeeper>,
+    pub(crate) loaded: Loaded,
+    /// Whether the configuration stands in a file.
+    pub(crate) has_file: bool,
+    pub(crate) assembled: Assembled,
+    engine: Engine,
+}
+
+/// What is served beside the databases of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sources<'a> {
+    /// These, and without any and without a configuration the current folder.
+    Named(&'a [Source]),
+    /// Nothing.
+    None,
+}
+
+impl Opened {
+    /// Opens the node that `options` and `sources` describe.
+    pub(crate) async fn open(sources: Sources<'_>, options: &Options, audience: Audience) -> Result<Self, Failure> {
+        let named = match sources {
+            Sources::Named(named) => named,
+            Sources::None => &[],
+        };
+        let file = options.config.as_deref().or_else(|| default_file(named));
+        let loaded = file.map_or_else(|| Ok(Loaded::nothing()), Loaded::read)?;
+        let engine = Engine::start(options.engine(&loaded)?)?;
+        let served = match sources {
+            Sources::Named(named) if file.is_none() => sources_or_here(named),
+            _ => named,
+        };
+        let further = source::databases(served, &engine)?;
+        let doorkeeper = Arc::new(Doorkeeper::new(tidegate_auth::Gate::open()));
+        let flags = options.limits_for(audience);
+        let limits = move |config: &crate::config::Config| flags.over(config);
+        let node = Arc::new(node(&loaded));
+        let assembly = Arc::new(Assembly::new(node, engine.clone(), doorkeeper.clone(), limits, further));
+        let assembled = assembly.enter(&loaded).await?;
+        for warning in &assembled.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(Self { assembly, doorkeeper, has_file: file.is_some(), loaded, assembled, engine })
+    }
+
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        self.assembly.node()
+    }
+
+    /// The process's own user, through the door of `toolset`.
+    pub(crate) fn local_caller(&self, toolset: Option<&str>) -> Result<Caller, Failure> {
+        let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+        let caller = Caller::new(self.doorkeeper.local(), origin);
+        let toolset = toolset.map(|name| self.toolset(name, &caller)).transpose()?;
+        Ok(caller.through(toolset))
+    }
+
+    /// The toolset of that name, if `caller` may enter its door.
+    pub(crate) fn toolset(&self, name: &str, caller: &Caller) -> Result<Arc<Toolset>, Failure> {
+        let snapshot = self.node().registry().snapshot();
+        snapshot.toolset(name, caller).cloned().ok_or_else(|| {
+            let known: Vec<&str> = snapshot.toolsets().map(|toolset| toolset.name.as_str()).collect();
+            Failure::Usage(format!("there is no toolset {name:?}; there are {}", known.join(", ")))
+        })
+    }
+
+    /// Ends what still runs.
+    pub(crate) async fn close(self) {
+        self.engine.shutdown(DRAIN_WITHIN).await;
+    }
+}
+
+/// The file in the current folder, unless somebody named what to serve.
+fn default_file(named: &[Source]) -> Option<&'static Path> {
+    let file = Path::new(FILE_NAME);
+    (named.is_empty() && file.is_file()).then_some(file)
+}
+
+fn node(loaded: &Loaded) -> Node {
+    let server = &loaded.config.server;
+    let mut builder = Node::builder().without_built_in_tools();
+    if let Some(title) = &server.title {
+        builder = builder.title(title);
+    }
+    if let Some(instructions) = &server.instructions {
+        builder = builder.instructions(instructions);
+    }
+    builder.build()
+}

@@ -1,0 +1,62 @@
+//! `tidegate access explain`: the authorization of a whole configuration, role by role, as a table to review.
+
+use super::Configured;
+
+const CONFIGURATION: &str = r"
+databases: [{name: shop, files: shop}, {name: other, files: shop}]
+tools:
+  - {name: orders_all, description: O, database: shop, sql: SELECT * FROM orders}
+  - {name: orders_secret, description: O, database: shop, sql: SELECT * FROM orders, access: [orders.read, orders.secret]}
+  - {name: orders_local, description: O, database: shop, sql: SELECT * FROM orders, from: {transports: [stdio, cli]}}
+toolsets: {orders: [orders_*, explore], one: [orders_all]}
+roles:
+  - {name: nothing}
+  - {name: clerk, toolsets: [orders], access: [orders.read]}
+  - {name: chief, toolsets: [orders, discover], access: [orders.*], databases: [shop]}
+  - {name: admin, toolsets: ['*'], access: ['*'], databases: ['*']}
+auth: {keys: keys.json}
+";
+
+#[test]
+fn the_matrix_is_what_was_reviewed() {
+    let configured = Configured::new(CONFIGURATION);
+    let mut matrix = String::new();
+    for role in ["nothing", "clerk", "chief", "nothing,clerk", "admin", "local"] {
+        for via in ["http", "stdio"] {
+            let ran = configured.run(&["access", "explain", "--as", role, "--via", via]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            let reached = ran.lines().into_iter().filter_map(|line| line.strip_prefix("yes  "));
+            matrix.push_str(&format!("{role} via {via}: {}\n", reached.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    insta::assert_snapshot!(matrix, @r"
+    nothing via http: 
+    nothing via stdio: 
+    clerk via http: tool orders_all, prompt explore
+    clerk via stdio: tool orders_all, tool orders_local, prompt explore
+    chief via http: tool orders_all, tool orders_secret, prompt explore
+    chief via stdio: tool orders_all, tool orders_secret, tool orders_local, prompt explore
+    nothing,clerk via http: tool orders_all, prompt explore
+    nothing,clerk via stdio: tool orders_all, tool orders_local, prompt explore
+    admin via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, prompt ask, prompt explore
+    admin via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, prompt ask, prompt explore
+    local via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, prompt ask, prompt explore
+    local via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, prompt ask, prompt explore
+    ");
+}
+
+#[test]
+fn a_refusal_says_what_stands_in_the_way() {
+    let configured = Configured::new(CONFIGURATION);
+    let explain = |arguments: &[&str]| {
+        let ran = configured.run(&[&["access", "explain"], arguments].concat());
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    insta::assert_snapshot!(explain(&["--as", "clerk", "orders_secret"]), @r#"no   tool orders_secret: no role of the caller has the access "orders.secret""#);
+    insta::assert_snapshot!(explain(&["--as", "clerk", "sql"]), @"no   tool sql: no toolset of the caller's roles has it");
+    insta::assert_snapshot!(explain(&["--as", "clerk", "orders_local"]), @"no   tool orders_local: it is not reachable from here");
+    insta::assert_snapshot!(explain(&["--as", "admin", "--toolset", "one", "sql"]), @"no   tool sql: it is not in the toolset of this door");
+    insta::assert_snapshot!(explain(&["--as", "nobody"]), @r#"error: there is no role "nobody"; known are nothing, clerk, chief, admin"#);
+    insta::assert_snapshot!(explain(&["--as", "anonymous"]), @"error: this server asks who calls: send Authorization: Bearer with a key or token");
+    insta::assert_snapshot!(explain(&["--as", "admin", "nothing_of_that_name"]), @r#"error: there is no tool, resource or prompt "nothing_of_that_name""#);
+}

@@ -1,0 +1,60 @@
+//! `tidegate client`: the configuration of other programs.
+
+use super::{Shop, run_in, tidegate};
+
+#[test]
+fn a_snippet_connects_to_what_would_be_served() {
+    let shop = Shop::new();
+    let ran = run_in(shop.0.path(), &["client", "claude-code", "shop", "--name", "orders"]);
+    let program = std::fs::canonicalize(env!("CARGO_BIN_EXE_tidegate")).unwrap();
+    let folder = shop.0.path().canonicalize().unwrap();
+    let text = ran.stdout.replace(&program.display().to_string(), "TIDEGATE");
+    insta::assert_snapshot!(text.replace(&folder.display().to_string(), "FOLDER"), @r#"
+    {
+      "mcpServers": {
+        "orders": {
+          "command": "TIDEGATE",
+          "args": [
+            "stdio",
+            "FOLDER/shop"
+          ]
+        }
+      }
+    }
+    "#);
+    let ran = run_in(shop.0.path(), &["client", "vscode", "--url", "https://node.example.com/mcp", "--key-env", "KEY"]);
+    insta::assert_snapshot!(ran.stdout, @r#"
+    {
+      "servers": {
+        "tidegate": {
+          "type": "http",
+          "url": "https://node.example.com/mcp",
+          "headers": {
+            "Authorization": "Bearer ${env:KEY}"
+          }
+        }
+      }
+    }
+    "#);
+}
+
+#[test]
+fn a_written_file_keeps_what_was_there() {
+    let shop = Shop::new();
+    let file = shop.0.path().join(".cursor/mcp.json");
+    std::fs::create_dir(shop.0.path().join(".cursor")).unwrap();
+    std::fs::write(&file, "{\n  \"mcpServers\": {\n    \"other\": {\"command\": \"other\"}\n  }\n}\n").unwrap();
+    let write = || {
+        let mut command = tidegate();
+        let arguments = ["client", "cursor", "shop", "--project", "--write"];
+        super::Ran::from(
+            command.current_dir(shop.0.path()).env("HOME", shop.0.path()).args(arguments).output().unwrap(),
+        )
+    };
+    let ran = write();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains("\"other\": {\"command\": \"other\"}") && written.contains("\"stdio\""), "{written}");
+    assert!(shop.0.path().join(".cursor/mcp.json.bak").exists());
+    assert!(write().stdout.contains("says so already"));
+}

@@ -1,0 +1,200 @@
+//! `tidegate config`: what is wrong with a configuration, as a person reads it.
+
+use serde_json::Value;
+
+use super::{Configured, run};
+
+const SHOP: &str = "databases: [{name: shop, files: shop}]\n";
+
+/// What `config check` says of the shop with `more`.
+fn check(more: &str) -> String {
+    Configured::new(&format!("{SHOP}{more}")).complaint(&["config", "check"])
+}
+
+#[test]
+fn a_sound_configuration_is_said_to_be_one() {
+    let configured = Configured::new(SHOP);
+    let ran = configured.run(&["config", "check"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "tidegate.yaml: 1 databases and 0 tools, nothing wrong\n"));
+    let ran = Configured::new("").run(&["config", "check"]);
+    assert_eq!(ran.code, Some(0), "an empty file says nothing: {ran:?}");
+}
+
+#[test]
+fn the_shape_is_complained_of_all_at_once() {
+    insta::assert_snapshot!(check("serve: {}\nlimits: {timeout: 60, inline_rows: lots}\ntools: {}\ntoolsets: {a: b}\nroles: [{toolset: [a]}]\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:1: serve: unknown key; did you mean server?
+    tidegate.yaml:4:1: tools: a map where a list is wanted
+    tidegate.yaml:5:12: toolsets.a: b where a list is wanted
+    tidegate.yaml:6:9: roles[0]: name is missing
+    tidegate.yaml:6:10: roles[0].toolset: unknown key; did you mean toolsets?
+    ");
+    insta::assert_snapshot!(check("limits: {timeout: 60}\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:10: limits.timeout: write it with its unit: 500ms, 60s, 5m or 1h
+    ");
+    insta::assert_snapshot!(check("tools:\n  - name: a\n    description: A\n    input: {x: {type: text}}\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:5:17: tools[0].input.x.type: text is none of string, integer, number, boolean, date, timestamp, list, identifier
+    ");
+}
+
+#[test]
+fn what_is_no_yaml_is_said_with_its_place() {
+    insta::assert_snapshot!(check("tools: [\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:3:1: is no YAML: while parsing a node, did not find expected node content
+    ");
+    insta::assert_snapshot!(check("limits: {}\nlimits: {}\n"), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:3:1: "limits" stands here a second time; the first is in line 2
+    "#);
+    insta::assert_snapshot!(check("---\na: 1\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:1: is a second document; a configuration is one
+    ");
+    insta::assert_snapshot!(check("limits: !x {timeout: *nowhere}\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:22: is no YAML: while parsing node, found unknown anchor
+    ");
+}
+
+#[test]
+fn names_that_point_nowhere_are_found() {
+    insta::assert_snapshot!(check("roles: [{name: clerk, toolsets: [suport]}, {name: clerk}]\ntoolsets: {support: ['*'], discover: [], sse: []}\nauth: {anonymous: [clark], local: [nobody]}\n"), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:2:34: roles[0].toolsets[0]: there is no toolset "suport"; known are sse, support, discover, and "*" for everything
+    tidegate.yaml:2:45: roles[1].name: clerk is the name of another
+    tidegate.yaml:3:28: toolsets.discover: is built in; choose another name
+    tidegate.yaml:3:42: toolsets.sse: is the address of another door; choose another name
+    tidegate.yaml:4:20: auth.anonymous[0]: there is no role "clark"; known are clerk
+    tidegate.yaml:4:36: auth.local[0]: there is no role "nobody"; known are clerk
+    "#);
+    insta::assert_snapshot!(Configured::new("databases: [{name: a, files: nowhere}, {name: b, files: shop}, {name: b, files: shop}]\n").complaint(&["config", "check"]), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:1:23: databases[0].files: nowhere: no such file or folder
+    tidegate.yaml:1:65: databases[2].name: b is the name of another
+    ");
+}
+
+#[test]
+fn statements_are_prepared() {
+    let tool = |sql: &str, input: &str| {
+        check(&format!("tools:\n  - name: t\n    description: T\n    sql: {sql}\n    input: {input}\n"))
+    };
+    insta::assert_snapshot!(tool("SELECT amont FROM orders", "{}"), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:5:5: tools[0].sql: there is no column "amont"
+        Valid choices: amount, id, customer
+    "#);
+    insta::assert_snapshot!(tool("SELECT * FROM orders WHERE id = :id", "{}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:5:5: tools[0].sql: the SQL uses :id, which is not declared under input
+    ");
+    insta::assert_snapshot!(tool("SELECT 1", "{unused: {}}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:6:13: tools[0].input.unused: the SQL does not use unused; write it as :unused, or take it away
+    ");
+    insta::assert_snapshot!(tool("DELETE FROM orders", "{}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:5:5: tools[0].sql: DELETE is refused: it would change data, and only reading is allowed
+        Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    ");
+    insta::assert_snapshot!(tool("SELECT $1", "{}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:5:5: tools[0].sql: the SQL has the placeholder $1, which has no name
+        Write parameters as :name and declare each under input.
+    ");
+    insta::assert_snapshot!(tool("SELECT :c FROM orders", "{c: {type: identifier}}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:6:13: tools[0].input.c: an identifier needs allow: the columns or tables that it may be
+    ");
+    insta::assert_snapshot!(tool("SELECT :c FROM orders", "{c: {type: identifier, allow: [id, nope]}}"), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:5:5: tools[0].sql: there is no column "nope"
+        Valid choices: id, customer, amount
+    "#);
+    insta::assert_snapshot!(tool("SELECT :n", "{n: {type: integer, default: one}}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:6:32: tools[0].input.n.default: does not fit the parameter's type
+    ");
+    insta::assert_snapshot!(tool("SELECT :format", "{format: {}}"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:6:13: tools[0].input.format: format is an argument that every tool with a table has; choose another name
+    ");
+}
+
+#[test]
+fn resources_prompts_and_requests_are_checked_too() {
+    insta::assert_snapshot!(check("resources: [{uri: 'r://{a}{b}', name: r, sql: SELECT 1}, {uri: plain, name: p, file: x}, {uri: 'r://x', name: x}]\n"), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:2:14: resources[0].uri: "r://{a}{b}" has two variables side by side
+    tidegate.yaml:2:59: resources[1].uri: "plain" has no scheme; write it as reports://sales/{year}
+    tidegate.yaml:2:90: resources[2]: wants either sql or file, and not both
+    "#);
+    insta::assert_snapshot!(check("prompts: [{name: p, description: P, messages: [{text: 'Hi {{who}}'}, {}]}]\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:70: prompts[0].messages[1]: wants either text or resource, and not both
+    ");
+    insta::assert_snapshot!(check("tools: [{name: t, description: T, http: {url: 'https://api.example.com/{x}'}, input: {x: {}}}]\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:42: tools[0].http.url: api.example.com is not among the hosts that http tools may reach
+        add it to http.allow_hosts
+    ");
+}
+
+#[test]
+fn what_variables_hold_is_told_to_nobody() {
+    let configured =
+        Configured::new(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\nroles: [{{name: ['${{HELD}}']}}]\n"));
+    let said = |name: &str| {
+        let mut command = super::tidegate();
+        let output = command.current_dir(configured.folder()).env(name, "hunter2").args(["config", "check"]).output();
+        let ran: super::Ran = output.unwrap().into();
+        assert_eq!(ran.code, Some(2));
+        assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+        ran.stderr.replace(&format!("{}/", configured.folder().canonicalize().unwrap().display()), "")
+    };
+    insta::assert_snapshot!(said("HELD"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:3:10: roles[0].name: a list where a text is wanted
+    ");
+    insta::assert_snapshot!(said("ANOTHER"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:19: the environment variable HELD is not set; set it, or write ${HELD:-default}
+    tidegate.yaml:3:17: the environment variable HELD is not set; set it, or write ${HELD:-default}
+    ");
+    configured.write(&format!("{SHOP}limits: {{timeout: '${{HELD}}'}}\n"));
+    insta::assert_snapshot!(said("HELD"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:10: limits.timeout: what ${HELD} holds does not fit here
+    ");
+    configured.write(&format!(
+        "{SHOP}auth: {{tokens: {{issuer: i, audience: a, algorithms: [HS256], secret: '${{HELD}}'}}}}\n"
+    ));
+    insta::assert_snapshot!(said("HELD"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:1: auth: the secret is too short for HS256, which needs at least 32 bytes
+    ");
+}
+
+#[test]
+fn the_schema_is_one_and_says_what_keys_are_for() {
+    let schema: Value = serde_json::from_str(&run(&["config", "schema"]).stdout).unwrap();
+    jsonschema::meta::validate(&schema).unwrap();
+    let described = |object: &Value| {
+        let members = object["properties"].as_object().unwrap().iter();
+        members
+            .filter(|(_, member)| member.get("description").is_none())
+            .map(|(name, _)| name.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(described(&schema), Vec::<String>::new());
+    for (name, entry) in schema["$defs"].as_object().unwrap() {
+        if entry.get("properties").is_some() {
+            assert_eq!(described(entry), Vec::<String>::new(), "{name}");
+            assert_eq!(entry["additionalProperties"], false, "{name}");
+        }
+    }
+}

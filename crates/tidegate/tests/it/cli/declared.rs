@@ -1,0 +1,65 @@
+//! Tools, resources and prompts that a configuration declares.
+
+use super::Configured;
+
+const CONFIGURATION: &str = r"
+databases: [{name: shop, files: shop}]
+built_in: [list_tables]
+tools:
+  - name: orders_of
+    title: Orders of a customer
+    description: Orders of some customers.
+    sql: |
+      SELECT id, customer, amount FROM orders
+      WHERE customer IN (:customers) AND (:at_least IS NULL OR amount >= :at_least) ORDER BY :by
+    input:
+      customers: {type: list, items: string}
+      at_least: {type: number, required: false}
+      by: {type: identifier, allow: [id, amount], default: id}
+resources:
+  - {uri: 'shop://orders/{id}', name: order, sql: 'SELECT * FROM orders WHERE id = :id', input: {id: {type: integer}}, format: csv}
+";
+
+#[test]
+fn a_declared_tool_binds_what_it_is_given() {
+    let configured = Configured::new(CONFIGURATION);
+    let ask = |arguments: &[&str]| {
+        let ran = configured.run(&[&["call", "orders_of"], arguments].concat());
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    insta::assert_snapshot!(ask(&[r#"customers=["Ann","Bob"]"#]), @r#"[{"id":1,"customer":"Ann","amount":12.5},{"id":2,"customer":"Bob","amount":7.0},{"id":3,"customer":"Ann","amount":null}]"#);
+    insta::assert_snapshot!(ask(&[r#"customers=["Ann"]"#, "at_least=10", "format=csv"]), @r"
+    id,customer,amount
+    1,Ann,12.5
+    ");
+    insta::assert_snapshot!(ask(&[r#"customers=["Ann","Bob"]"#, "by=amount", "extract=id"]), @"[1,2,3]");
+    insta::assert_snapshot!(ask(&[r#"customers=["' OR 1=1 --"]"#]), @"[]");
+    insta::assert_snapshot!(ask(&["customers=[]", "at_least=lots", "by=customer"]), @r#"
+    error: the arguments of tool "orders_of" are wrong:
+    - customers: [] has less than 1 item
+    - at_least: "lots" is not of type "number"
+    - by: "customer" is not one of "id" or "amount"
+    "#);
+}
+
+#[test]
+fn what_is_built_in_can_be_chosen() {
+    let configured = Configured::new(CONFIGURATION);
+    insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
+    list_tables(database?, pattern?, format?, extract?)
+        Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.
+    orders_of(at_least?, by?, customers, format?, extract?)
+        Orders of some customers.
+    ");
+    insta::assert_snapshot!(configured.run(&["tools", "--toolset", "discover"]).stdout, @r"
+    find_tool(words, limit?)
+        Finds tools by words of what you want to do, best first, with the schemas of their arguments. Use call_tool to call one.
+    call_tool(name, arguments?)
+        Calls a tool that find_tool found.
+    ");
+    let ran = configured.run(&["tools", "--toolset", "nothing"]);
+    assert_eq!(
+        (ran.code, ran.stderr.as_str()),
+        (Some(2), "error: there is no toolset \"nothing\"; there are discover\n")
+    );
+}

@@ -1,0 +1,185 @@
+//! Keys over HTTP: who shows one reaches what its roles say, and who shows none learns nothing.
+
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+
+use super::server::Server;
+use super::{Configured, tidegate};
+
+const CONFIGURATION: &str = r"
+databases: [{name: shop, files: shop}, {name: other, files: shop}]
+tools:
+  - {name: orders_all, description: O, database: shop, sql: SELECT id FROM orders ORDER BY id}
+toolsets: {orders: [orders_*]}
+roles:
+  - {name: clerk, toolsets: [orders]}
+  - {name: analyst, toolsets: ['*'], databases: [shop]}
+auth: {keys: keys.json}
+";
+
+struct Node {
+    server: Server,
+    configured: Configured,
+}
+
+impl Node {
+    fn start() -> Self {
+        let configured = Configured::new(CONFIGURATION);
+        let server = Server::start(tidegate().current_dir(configured.folder()).args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "warn",
+        ]));
+        Self { server, configured }
+    }
+
+    /// A new key, which the running node knows as soon as it answers to it.
+    async fn key(&self, name: &str, role: &str) -> String {
+        let ran = self.configured.run(&["key", "add", name, "--role", role]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let key = ran.stdout.trim().to_owned();
+        while self.ask("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
+            tokio::task::yield_now().await;
+        }
+        key
+    }
+
+    async fn ask(&self, door: &str, key: Option<&str>, method: &str, mut params: Value) -> (StatusCode, Value) {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+        let mut request = Client::new()
+            .post(format!("{}{door}", self.server.url))
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", method)
+            .json(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
+        if let Some(name) = name {
+            request = request.header("mcp-name", name);
+        }
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = response.headers()["www-authenticate"].to_str().unwrap();
+            assert!(challenge.starts_with("Bearer realm=\"tidegate\""), "{challenge}");
+        }
+        (status, response.json().await.unwrap())
+    }
+
+    async fn tools(&self, door: &str, key: &str) -> Vec<String> {
+        let (_, answer) = self.ask(door, Some(key), "tools/list", json!({})).await;
+        let tools = answer["result"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn call(&self, key: &str, tool: &str, arguments: Value) -> String {
+        let (_, answer) = self.ask("", Some(key), "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let text = answer["result"]["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
+        text.unwrap().to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_proves_nobody_learns_nothing() {
+    let node = Node::start();
+    let key = node.key("ann", "clerk").await;
+    let refused = |key: Option<String>| {
+        let node = &node;
+        async move { node.ask("", key.as_deref(), "tools/list", json!({})).await }
+    };
+    let (status, missing) = refused(None).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    insta::assert_snapshot!(missing["error"]["message"], @r#""this server asks who calls: send Authorization: Bearer with a key or token""#);
+    let unsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJleHAiOjk5OTk5OTk5OTl9.";
+    let wrong = [format!("{key}x"), key[..20].to_owned(), "tg_".to_owned(), "garbage".to_owned(), unsigned.to_owned()];
+    let mut answers = Vec::new();
+    for wrong in wrong {
+        let (status, answer) = refused(Some(wrong)).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED);
+        answers.push(answer);
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    for path in ["/metrics", "/mcp/orders", "/mcp/nothing"] {
+        let url = node.server.url.replace("/mcp", path);
+        assert_eq!(reqwest::get(url).await.unwrap().status(), StatusCode::UNAUTHORIZED, "{path}");
+    }
+    let health = reqwest::get(node.server.url.replace("/mcp", "/health")).await.unwrap();
+    assert_eq!(health.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_reach_what_their_roles_say() {
+    let node = Node::start();
+    let (clerk, analyst) = (node.key("ann", "clerk").await, node.key("bob", "analyst").await);
+    assert_eq!(node.tools("", &clerk).await, ["orders_all"]);
+    assert!(node.tools("", &analyst).await.contains(&"sql".to_owned()));
+    assert_eq!(node.tools("/orders", &analyst).await, ["orders_all"]);
+    assert_eq!(node.tools("/discover", &analyst).await, ["find_tool", "call_tool"]);
+    assert_eq!(node.call(&clerk, "orders_all", json!({})).await, r#"[{"id":1},{"id":2},{"id":3}]"#);
+    let hidden = node.call(&clerk, "sql", json!({"sql": "SELECT 1"})).await;
+    assert_eq!(hidden, "there is no tool \"sql\"");
+    assert_eq!(
+        node.call(&analyst, "sql", json!({"sql": "SELECT 1 AS one"})).await,
+        r#"[{"one":1}]"#,
+        "of the only database"
+    );
+    let other = node.call(&analyst, "sql", json!({"database": "other", "sql": "SELECT 1"})).await;
+    let absent = node.call(&analyst, "sql", json!({"database": "absen", "sql": "SELECT 1"})).await;
+    assert_eq!(other.replace("other", "absen"), absent, "hidden or absent, the answer is the same");
+    let databases = node.call(&analyst, "list_databases", json!({"extract": "name"})).await;
+    assert_eq!(databases, r#"["shop"]"#);
+    let of_hidden = node.ask("/discover", Some(&clerk), "tools/list", json!({})).await;
+    let of_absent = node.ask("/discovex", Some(&clerk), "tools/list", json!({})).await;
+    assert_eq!((of_hidden.0, of_absent.0), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_ends_at_once() {
+    let node = Node::start();
+    let key = node.key("ann", "clerk").await;
+    let ran = node.configured.run(&["key", "revoke", "ann"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    while node.ask("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::UNAUTHORIZED {
+        tokio::task::yield_now().await;
+    }
+    assert!(node.configured.run(&["key", "list"]).stdout.contains("revoked"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_discover_toolset_finds_and_calls_what_the_caller_may_call() {
+    let node = Node::start();
+    let analyst = node.key("bob", "analyst").await;
+    let ask = async |name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        node.ask("/discover", Some(&analyst), "tools/call", params).await.1["result"]["content"][0]["text"].clone()
+    };
+    let found: Value =
+        serde_json::from_str(ask("find_tool", json!({"words": "orders"})).await.as_str().unwrap()).unwrap();
+    assert_eq!(found["tools"][0]["name"], "orders_all");
+    let called = ask("call_tool", json!({"name": "orders_all"})).await;
+    assert_eq!(called, r#"[{"id":1},{"id":2},{"id":3}]"#);
+    let refused = ask("call_tool", json!({"name": "orders_al"})).await;
+    assert!(refused.as_str().unwrap().contains("there is no tool"), "{refused}");
+}
+
+#[test]
+fn a_server_that_asks_may_listen_beyond_this_machine() {
+    let configured = Configured::new(CONFIGURATION);
+    let server = Server::start(tidegate().current_dir(configured.folder()).args([
+        "serve",
+        "--listen",
+        "0.0.0.0:0",
+        "--log",
+        "warn",
+    ]));
+    server.signal("TERM");
+    assert_eq!(server.ended().0.code(), Some(0));
+}

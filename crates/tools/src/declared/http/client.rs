@@ -1,0 +1,234 @@
+//! The one HTTP client of all http tools: sends a request, follows redirects within the list, reads a bounded body.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retry};
+use tidegate_core::{Error, ErrorKind};
+
+use super::address::{host_of, is_same_origin};
+use super::host::AllowedHosts;
+use super::refusal::{REFUSAL_BYTES_MAX, unreachable};
+use super::request::HttpRequest;
+use super::resolver::{GuardedNames, Names, SystemNames};
+
+/// Redirects that one request follows.
+const REDIRECTS_MAX: usize = 5;
+/// How long a connection may take to stand; the time limit of the tool holds as well.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections to one host that wait for the next request, and how long.
+const IDLE_CONNECTIONS_MAX: usize = 8;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The one HTTP client of all http tools of a registry, with its connections and the hosts that it may reach. Clones
+/// share both.
+#[derive(Debug, Clone)]
+pub struct HttpClient {
+    client: Client,
+    allowed: Arc<AllowedHosts>,
+}
+
+/// What an API answered.
+pub(super) struct Fetched {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+    /// Whether the body went on after its bound.
+    pub(super) is_cut: bool,
+    /// Where it came from in the end.
+    pub(super) host: String,
+}
+
+impl HttpClient {
+    /// A client that reaches `allowed` and calls itself `tidegate/<version>`.
+    ///
+    /// # Errors
+    /// `Unavailable` when TLS cannot be set up, as on a machine without any root certificates.
+    pub fn new(allowed: Arc<AllowedHosts>, version: &str) -> Result<Self, Error> {
+        Self::with_names(allowed, version, Arc::new(SystemNames))
+    }
+
+    /// The same with `names` in place of the system's resolver.
+    ///
+    /// # Errors
+    /// As [`HttpClient::new`].
+    pub fn with_names(allowed: Arc<AllowedHosts>, version: &str, names: Arc<dyn Names>) -> Result<Self, Error> {
+        let client = Client::builder()
+            .user_agent(format!("tidegate/{version}"))
+            // A proxy from the environment would see what goes to the listed hosts, and look their names up unguarded.
+            .no_proxy()
+            // Followed by hand below: what may be followed, and with which headers, depends on the list.
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .dns_resolver(GuardedNames { names, allowed: allowed.clone() })
+            .build()
+            .map_err(|error| {
+                Error::new(ErrorKind::Unavailable, "http tools need TLS, and it cannot be set up on this machine")
+                    .with_hint("Install the system's root certificates (package ca-certificates).")
+                    .with_detail(format!("{error:?}"))
+            })?;
+        Ok(Self { client, allowed })
+    }
+
+    /// The hosts that it may reach.
+    pub fn allowed_hosts(&self) -> &Arc<AllowedHosts> {
+        &self.allowed
+    }
+
+    /// Sends `request` and reads the answer, of its body at most `bytes_max` bytes; less when the API refuses.
+    pub(super) async fn fetch(&self, request: HttpRequest, bytes_max: usize) -> Result<Fetched, Error> {
+        let (response, url) = self.send(request).await?;
+        let host = host_of(&url);
+        check_encoding(response.headers(), &host)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let bytes_max = if status.is_success() { bytes_max } else { bytes_max.min(REFUSAL_BYTES_MAX) };
+        let (body, is_cut) = read(response, bytes_max).await.map_err(|error| unreachable(&url, error))?;
+        Ok(Fetched { status, headers, body, is_cut, host })
+    }
+
+    async fn send(&self, mut request: HttpRequest) -> Result<(Response, Url), Error> {
+        for _ in 0..=REDIRECTS_MAX {
+            if !self.allowed.permits(&request.url) {
+                // Only a template that was read with another list gets here.
+                return Err(foreign(&request.url, "the tool calls"));
+            }
+            let response = self.client.execute(request.to_wire()).await;
+            let response = response.map_err(|error| unreachable(&request.url, error))?;
+            let Some(target) = target_of(&response, &request.url)? else { return Ok((response, request.url)) };
+            if !self.allowed.permits(&target) {
+                return Err(foreign(&target, &format!("{} redirects to", host_of(&request.url))));
+            }
+            request = request.redirected(response.status(), target)?;
+        }
+        let host = host_of(&request.url);
+        Err(Error::new(ErrorKind::Unavailable, format!("{host} redirects more than {REDIRECTS_MAX} times")))
+    }
+}
+
+impl HttpRequest {
+    fn to_wire(&self) -> Request {
+        let mut wire = Request::new(self.method.clone(), self.url.clone());
+        *wire.headers_mut() = self.headers.clone();
+        *wire.body_mut() = self.body.clone().map(Into::into);
+        wire
+    }
+
+    /// The request that follows a redirect to `target`. What the configuration put into headers and body is meant for
+    /// one origin: another one gets neither.
+    fn redirected(mut self, status: StatusCode, target: Url) -> Result<Self, Error> {
+        let wrong = |message: String| Err(Error::new(ErrorKind::Unavailable, message));
+        let (from, to) = (host_of(&self.url), host_of(&target));
+        if self.url.scheme() == "https" && target.scheme() != "https" {
+            return wrong(format!("{from} redirects to {to} without encryption, which is not followed"));
+        }
+        // As browsers do it: 303 asks to read elsewhere, and so do 301 and 302 after a POST.
+        let becomes_get = match status {
+            StatusCode::SEE_OTHER => self.method != Method::GET,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = None;
+            self.headers.remove(CONTENT_TYPE);
+        }
+        if !is_same_origin(&self.url, &target) {
+            if self.method != Method::GET {
+                let method = &self.method;
+                return wrong(format!("{from} redirects a {method} to {to}; only a GET is followed to another origin"));
+            }
+            let accept = self.headers.remove(ACCEPT);
+            self.headers = accept.into_iter().map(|accept| (ACCEPT, accept)).collect();
+        }
+        self.url = target;
+        Ok(self)
+    }
+}
+
+/// Where `response` redirects to, if it does.
+fn target_of(response: &Response, url: &Url) -> Result<Option<Url>, Error> {
+    let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = response.headers().get(LOCATION).filter(|_| is_redirect) else { return Ok(None) };
+    let target = location.to_str().ok().and_then(|location| url.join(location).ok());
+    let target = target.filter(|target| target.username().is_empty() && target.password().is_none());
+    let host = host_of(url);
+    target.map(Some).ok_or_else(|| Error::new(ErrorKind::Unavailable, format!("{host} redirects to no valid address")))
+}
+
+fn foreign(url: &Url, who: &str) -> Error {
+    let host = host_of(url);
+    Error::new(ErrorKind::Unavailable, format!("{who} {host}, which is not among the hosts that http tools may reach"))
+        .with_hint("Who runs the server can add it to http.allow_hosts.")
+}
+
+/// Nothing compressed was asked for: a small answer could become a large one.
+fn check_encoding(headers: &HeaderMap, host: &str) -> Result<(), Error> {
+    match headers.get(CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => {
+            let message = format!("{host} answers compressed ({encoding:?}) although nothing compressed was asked for");
+            Err(Error::new(ErrorKind::Unavailable, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The body up to `bytes_max` bytes, and whether it went on.
+async fn read(mut response: Response, bytes_max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+    let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let announced: usize = announced.unwrap_or(0);
+    if announced > bytes_max && response.status().is_success() {
+        return Ok((Vec::new(), true));
+    }
+    let mut body = Vec::with_capacity(announced.min(bytes_max));
+    while let Some(chunk) = response.chunk().await? {
+        let room = bytes_max - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok((body, true));
+        }
+    }
+    Ok((body, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::{AUTHORIZATION, HeaderValue};
+
+    use super::*;
+
+    fn redirected(method: Method, status: u16, from: &str, to: &str) -> Result<HttpRequest, String> {
+        let headers = [(AUTHORIZATION, "a"), (ACCEPT, "b"), (CONTENT_TYPE, "c")];
+        let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value))).into_iter().collect();
+        let request = HttpRequest { method, url: Url::parse(from).unwrap(), headers, body: Some(Vec::new()) };
+        let status = StatusCode::from_u16(status).unwrap();
+        request.redirected(status, Url::parse(to).unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn encryption_is_never_given_up() {
+        let told = redirected(Method::GET, 302, "https://a.example/", "http://a.example/").unwrap_err();
+        assert_eq!(told, "a.example redirects to a.example without encryption, which is not followed");
+        // The other way round it is another origin.
+        let request = redirected(Method::GET, 302, "http://a.example/", "https://a.example/").unwrap();
+        assert_eq!(request.headers.keys().collect::<Vec<_>>(), [ACCEPT]);
+    }
+
+    #[test]
+    fn methods_change_as_in_browsers() {
+        let method = |method, status| {
+            redirected(method, status, "https://a.example/", "https://a.example:443/b").unwrap().method
+        };
+        for status in [301, 302, 303] {
+            assert_eq!(method(Method::POST, status), Method::GET);
+        }
+        assert_eq!(method(Method::DELETE, 303), Method::GET);
+        assert_eq!(method(Method::DELETE, 302), Method::DELETE);
+        assert_eq!(method(Method::POST, 307), Method::POST);
+        assert_eq!(method(Method::PATCH, 308), Method::PATCH);
+    }
+}

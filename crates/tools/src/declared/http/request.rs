@@ -1,0 +1,344 @@
+//! The request of an http tool: read once from the configuration, filled in for each call.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::{Map, Value};
+use tidegate_core::{Error, ToolAnnotations, Violation};
+
+use super::address::{AddressTemplate, host_of};
+use super::body::{BodyTemplate, parse_text};
+use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
+use super::given::Given;
+use super::host::AllowedHosts;
+use super::template::Template;
+
+/// Arguments that every http tool has already: how a table is to be shown.
+pub const RESERVED_ARGUMENTS: [&str; 2] = ["format", "extract"];
+
+/// Bytes of an answer's body unless the tool says otherwise.
+const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
+/// Bytes of an answer's body whatever the tool says: it is read as a whole, and takes several times as much then.
+const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a header's value.
+const HEADER_BYTES_MAX: usize = 8_192;
+/// Shorter words of a header are no secrets, but would be found everywhere.
+const SECRET_BYTES_MIN: usize = 6;
+
+/// Headers that belong to the connection, or would undo a bound of ours.
+const HEADERS_OF_OURS: [&str; 11] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "upgrade",
+    "te",
+    "trailer",
+    "expect",
+    "accept-encoding",
+    "proxy-authorization",
+];
+/// Headers whose values are no secrets.
+const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
+
+/// What is asked for unless the tool says otherwise.
+const ACCEPT_DEFAULT: &str = "application/json, text/*;q=0.5";
+const CONTENT_TYPE_DEFAULT: &str = "application/json";
+
+/// The request of an http tool, with arguments in it.
+#[derive(Clone)]
+pub struct HttpRequestTemplate {
+    method: Method,
+    address: AddressTemplate,
+    headers: Vec<(HeaderName, Template)>,
+    body: Option<BodyTemplate>,
+    defaults: BTreeMap<String, Value>,
+    secrets: Vec<String>,
+    pub(super) rows: Option<String>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) bytes_max: usize,
+}
+
+/// A request that is ready to be sent.
+#[derive(Clone)]
+pub(super) struct HttpRequest {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Vec<u8>>,
+}
+
+impl HttpRequestTemplate {
+    /// Reads `definition` of a tool that declares `arguments` and may reach `hosts`.
+    ///
+    /// # Errors
+    /// All problems at once. None of them shows the value of a header.
+    pub fn parse(
+        definition: &HttpDefinition,
+        arguments: &[HttpArgument],
+        hosts: &AllowedHosts,
+    ) -> Result<Self, Vec<HttpProblem>> {
+        let mut problems = Vec::new();
+        let method = parse_method(&definition.method, &mut problems);
+        let address = AddressTemplate::parse(&definition.url, &definition.query, hosts, &mut problems);
+        let headers = parse_headers(&definition.headers, &mut problems);
+        let body = definition.body.as_ref().map(|body| BodyTemplate::parse("body", body, &mut problems));
+        if body.is_some() && method == Some(Method::GET) {
+            problems.push(HttpProblem::new("body", "a GET request has none", "use query, or method: POST"));
+        }
+        check_bounds(definition, &mut problems);
+        let mut uses = Uses { arguments, problems: &mut problems, used: Vec::new() };
+        uses.check(address.as_ref(), &headers, body.as_ref().and_then(Option::as_ref));
+        let (Some(method), Some(address), true) = (method, address, problems.is_empty()) else { return Err(problems) };
+        let defaults = arguments.iter().filter_map(|argument| Some((argument.name.clone(), argument.default.clone()?)));
+        Ok(Self {
+            method,
+            address,
+            secrets: secrets_of(&headers),
+            headers,
+            body: body.flatten(),
+            defaults: defaults.collect(),
+            rows: definition.rows.clone(),
+            timeout: definition.timeout,
+            bytes_max: definition.max_bytes.unwrap_or(BODY_BYTES_DEFAULT),
+        })
+    }
+
+    /// The hints of the tool. `destructive` is what the configuration says of it, if it does.
+    pub fn annotations(&self, destructive: Option<bool>) -> ToolAnnotations {
+        let is_get = self.method == Method::GET;
+        let is_delete = self.method == Method::DELETE;
+        ToolAnnotations {
+            read_only: Some(is_get),
+            destructive: if is_get { None } else { destructive.or(is_delete.then_some(true)) },
+            idempotent: (is_delete || self.method == Method::PUT).then_some(true),
+            open_world: Some(true),
+        }
+    }
+
+    /// The host that the request goes to, with its port when that is not the scheme's.
+    pub fn host(&self) -> String {
+        host_of(self.address.origin())
+    }
+
+    /// What must not stand in a text that a caller reads.
+    pub(super) fn secrets(&self) -> &[String] {
+        &self.secrets
+    }
+
+    /// The request for a call with `arguments`.
+    pub(super) fn render(&self, arguments: &Map<String, Value>) -> Result<HttpRequest, Error> {
+        let given = Given { arguments, defaults: &self.defaults };
+        let mut violations = Vec::new();
+        let url = self.address.render(given, &mut violations);
+        let mut headers = self.rendered_headers(given, &mut violations);
+        let body = self.body.as_ref().and_then(|body| body.render(given, &mut violations));
+        let (Some(url), true) = (url, violations.is_empty()) else {
+            return Err(Error::invalid_arguments("the arguments do not fit the request:", violations));
+        };
+        headers.entry(ACCEPT).or_insert(HeaderValue::from_static(ACCEPT_DEFAULT));
+        if body.is_some() {
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(CONTENT_TYPE_DEFAULT));
+        }
+        let body = body.map(|body| body.to_string().into_bytes());
+        Ok(HttpRequest { method: self.method.clone(), url, headers, body })
+    }
+
+    fn rendered_headers(&self, given: Given<'_>, violations: &mut Vec<Violation>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, template) in &self.headers {
+            let value = match template.render(|argument| header_text(argument, given)) {
+                Ok(Some(value)) => value,
+                // An argument that was not given leaves its header out.
+                Ok(None) => continue,
+                Err(violation) => {
+                    violations.push(violation);
+                    continue;
+                }
+            };
+            match HeaderValue::try_from(value) {
+                Ok(mut value) if value.len() <= HEADER_BYTES_MAX => {
+                    value.set_sensitive(true);
+                    headers.insert(name.clone(), value);
+                }
+                _ => violations.push(Violation {
+                    path: template.arguments().next().unwrap_or_default().to_owned(),
+                    message: format!("makes the header {name} longer than {HEADER_BYTES_MAX} bytes"),
+                }),
+            }
+        }
+        headers
+    }
+}
+
+impl fmt::Debug for HttpRequestTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("HttpRequestTemplate");
+        shown.field("method", &self.method).field("host", &self.host()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("HttpRequest");
+        shown.field("method", &self.method).field("host", &host_of(&self.url)).finish_non_exhaustive()
+    }
+}
+
+/// The value of an argument that stands in a header. Line breaks would begin a header of the caller's own.
+fn header_text(argument: &str, given: Given<'_>) -> Result<Option<String>, Violation> {
+    let text = given.text(argument)?;
+    match &text {
+        Some(text) if !text.chars().all(|character| character == ' ' || character.is_ascii_graphic()) => {
+            let message = "stands in a header and may hold printable ASCII characters only, no line breaks".to_owned();
+            Err(Violation { path: argument.to_owned(), message })
+        }
+        _ => Ok(text),
+    }
+}
+
+fn parse_method(text: &str, problems: &mut Vec<HttpProblem>) -> Option<Method> {
+    match text {
+        "" | "GET" => Some(Method::GET),
+        "POST" => Some(Method::POST),
+        "PUT" => Some(Method::PUT),
+        "PATCH" => Some(Method::PATCH),
+        "DELETE" => Some(Method::DELETE),
+        _ => {
+            let wrong = format!("{text:?} is no method of http tools");
+            problems.push(HttpProblem::new("method", wrong, "one of GET, POST, PUT, PATCH, DELETE"));
+            None
+        }
+    }
+}
+
+fn parse_headers(headers: &[(String, String)], problems: &mut Vec<HttpProblem>) -> Vec<(HeaderName, Template)> {
+    let mut parsed: Vec<(HeaderName, Template)> = Vec::new();
+    for (text, value) in headers {
+        let field = format!("headers.{text}");
+        let template = parse_text(&field, value, problems);
+        let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else {
+            problems.push(HttpProblem::new(
+                field,
+                "is no name of a header",
+                "letters, digits and -, such as X-Api-Key",
+            ));
+            continue;
+        };
+        if HEADERS_OF_OURS.contains(&name.as_str()) {
+            problems.push(HttpProblem::new(field, "is set by the connection itself", "leave it out"));
+            continue;
+        }
+        if parsed.iter().any(|(other, _)| *other == name) {
+            problems.push(HttpProblem::new(field, "is there twice", "write it once; case does not count"));
+            continue;
+        }
+        let Some(template) = template else { continue };
+        if !template.texts().all(|text| HeaderValue::from_str(text).is_ok()) {
+            let wrong = "holds a line break or another character that no header can hold";
+            let right = "printable ASCII characters; a secret that was read from a file may end in a line break";
+            problems.push(HttpProblem::new(field, wrong, right));
+            continue;
+        }
+        parsed.push((name, template));
+    }
+    parsed
+}
+
+fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
+    if definition.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        problems.push(HttpProblem::new("timeout", "is zero", "a time such as 10s, or leave it out"));
+    }
+    if definition.max_bytes.is_some_and(|bytes| bytes == 0 || bytes > BODY_BYTES_MAX) {
+        let wrong = "is beyond the bounds";
+        problems.push(HttpProblem::new("max_bytes", wrong, format!("from 1 to {BODY_BYTES_MAX} bytes (64 MiB)")));
+    }
+    let is_pointer = |text: &str| {
+        let escapes_are_right = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
+        (text.is_empty() || text.starts_with('/')) && escapes_are_right
+    };
+    if definition.rows.as_deref().is_some_and(|rows| !is_pointer(rows)) {
+        let right = "begin each name with a slash: /items or /data/rows (RFC 6901)";
+        problems.push(HttpProblem::new("rows", "is no JSON pointer", right));
+    }
+}
+
+/// What the fixed texts of secret headers are made of, the longest first.
+fn secrets_of(headers: &[(HeaderName, Template)]) -> Vec<String> {
+    let secret = headers.iter().filter(|(name, _)| !PLAIN_HEADERS.contains(&name.as_str()));
+    let texts = secret.flat_map(|(_, template)| template.texts());
+    let words = texts.flat_map(|text| std::iter::once(text.trim()).chain(text.split_whitespace()));
+    let mut words: Vec<String> = words
+        .filter(|word| word.len() >= SECRET_BYTES_MIN && !word.eq_ignore_ascii_case("bearer"))
+        .map(str::to_owned)
+        .collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words.dedup();
+    words
+}
+
+/// Which declared arguments are used, and whether they may be where they are.
+struct Uses<'a> {
+    arguments: &'a [HttpArgument],
+    problems: &'a mut Vec<HttpProblem>,
+    used: Vec<String>,
+}
+
+impl Uses<'_> {
+    fn check(
+        &mut self,
+        address: Option<&AddressTemplate>,
+        headers: &[(HeaderName, Template)],
+        body: Option<&BodyTemplate>,
+    ) {
+        if let Some(address) = address {
+            address.path_arguments().for_each(|name| self.meet_in_path(name));
+            address.query_arguments().for_each(|name| self.meet("query", name));
+        }
+        for (header, template) in headers {
+            template.arguments().for_each(|name| self.meet(&format!("headers.{header}"), name));
+        }
+        if let Some(body) = body {
+            body.each_argument(&mut |name: &str| self.meet("body", name));
+        }
+        for argument in self.arguments {
+            let field = format!("input.{}", argument.name);
+            if RESERVED_ARGUMENTS.contains(&argument.name.as_str()) {
+                let right = "choose another name; {name} may differ from what the API calls it";
+                self.problems.push(HttpProblem::new(field, "is an argument that every table has already", right));
+            } else if !self.used.contains(&argument.name) && address.is_some() && self.problems.is_empty() {
+                // Only when all else is right: what is wrong may be where it is used.
+                let right = format!("write {{{}}} into the url, query, headers or body", argument.name);
+                self.problems.push(HttpProblem::new(field, "is used nowhere in the request", right));
+            }
+        }
+    }
+
+    fn meet(&mut self, field: &str, name: &str) {
+        if !self.arguments.iter().any(|argument| argument.name == name) {
+            // The name stays unsaid where it may be part of a secret with a brace in it.
+            let wrong = match field.starts_with("headers.") {
+                true => "the braces name no declared argument".to_owned(),
+                false => format!("{{{name}}} is no declared argument"),
+            };
+            self.problems.push(HttpProblem::new(field, wrong, "declare it in input, or write {{ and }} for braces"));
+        }
+        self.used.push(name.to_owned());
+    }
+
+    fn meet_in_path(&mut self, name: &str) {
+        self.meet("url", name);
+        let declared = self.arguments.iter().find(|argument| argument.name == name);
+        if declared.is_some_and(|argument| !argument.is_required && argument.default.is_none()) {
+            let wrong = format!("{{{name}}} stands in the path but need not be given");
+            self.problems.push(HttpProblem::new("url", wrong, "make it required, or give it a default"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

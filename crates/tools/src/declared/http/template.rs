@@ -1,0 +1,216 @@
+//! Texts with `{name}` in them.
+//!
+//! A fault tells where and not what: the text may be a secret.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Characters of an argument's name at most.
+const NAME_CHARACTERS_MAX: usize = 128;
+
+/// Doubles the braces of `text`, so that it stands for itself within a template: for values that are put into the
+/// configuration from outside, such as `${VARIABLE}`.
+pub fn escape_braces(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+/// A text with arguments in it.
+#[derive(Clone, Default)]
+pub(super) struct Template {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone)]
+enum Piece {
+    Text(String),
+    Argument(String),
+}
+
+/// Why a text is no template, and at which character, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TemplateFault {
+    sort: FaultSort,
+    at: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FaultSort {
+    Unclosed,
+    Unopened,
+    Nameless,
+}
+
+impl fmt::Display for TemplateFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.sort {
+            FaultSort::Unclosed => "the brace is not closed",
+            FaultSort::Unopened => "the brace closes nothing",
+            FaultSort::Nameless => "the braces hold no name",
+        };
+        write!(f, "{what} (character {})", self.at)
+    }
+}
+
+/// What would be right instead of any [`TemplateFault`].
+pub(super) const TEMPLATE_RIGHT: &str = "write {name} for an argument, {{ and }} for braces";
+
+impl Template {
+    /// Reads `text`.
+    pub(super) fn parse(text: &str) -> Result<Self, TemplateFault> {
+        let characters: Vec<char> = text.chars().collect();
+        let (mut pieces, mut literal, mut at) = (Vec::new(), String::new(), 0);
+        while let Some(&character) = characters.get(at) {
+            let next = characters.get(at + 1).copied();
+            match character {
+                '{' | '}' if next == Some(character) => {
+                    literal.push(character);
+                    at += 2;
+                }
+                '{' => {
+                    let Range { start, end } = name_range(&characters, at)?;
+                    if !literal.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                    }
+                    pieces.push(Piece::Argument(characters[start..end].iter().collect()));
+                    at = end + 1;
+                }
+                '}' => return Err(TemplateFault { sort: FaultSort::Unopened, at: at + 1 }),
+                _ => {
+                    literal.push(character);
+                    at += 1;
+                }
+            }
+        }
+        if !literal.is_empty() {
+            pieces.push(Piece::Text(literal));
+        }
+        Ok(Self { pieces })
+    }
+
+    /// A template without arguments.
+    pub(super) fn fixed(text: impl Into<String>) -> Self {
+        Self { pieces: vec![Piece::Text(text.into())] }
+    }
+
+    /// The names of its arguments, in order.
+    pub(super) fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Argument(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Its fixed texts, in order.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            Piece::Argument(_) => None,
+        })
+    }
+
+    /// The argument, when the template is nothing but one.
+    pub(super) fn only_argument(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Argument(name)] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The text, when it holds no argument.
+    pub(super) fn fixed_text(&self) -> Option<String> {
+        self.arguments().next().is_none().then(|| self.texts().collect())
+    }
+
+    /// The same with each fixed text changed.
+    pub(super) fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
+        let pieces = self.pieces.into_iter().map(|piece| match piece {
+            Piece::Text(text) => Piece::Text(change(&text)),
+            argument @ Piece::Argument(_) => argument,
+        });
+        Self { pieces: pieces.collect() }
+    }
+
+    /// The text with the values in it; none when one of them is.
+    pub(super) fn render<E>(
+        &self,
+        mut value: impl FnMut(&str) -> Result<Option<String>, E>,
+    ) -> Result<Option<String>, E> {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(fixed) => text.push_str(fixed),
+                Piece::Argument(name) => match value(name)? {
+                    Some(value) => text.push_str(&value),
+                    None => return Ok(None),
+                },
+            }
+        }
+        Ok(Some(text))
+    }
+}
+
+impl fmt::Debug for Template {
+    /// Without the fixed texts, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Template")?;
+        f.debug_list().entries(self.arguments()).finish()
+    }
+}
+
+/// Where the name of the argument stands whose brace opens at `opening`.
+fn name_range(characters: &[char], opening: usize) -> Result<Range<usize>, TemplateFault> {
+    let fault = |sort| TemplateFault { sort, at: opening + 1 };
+    let start = opening + 1;
+    let length = characters[start..].iter().position(|character| *character == '}');
+    let name = start..start + length.ok_or(fault(FaultSort::Unclosed))?;
+    let is_name = |character: &char| character.is_alphanumeric() || matches!(character, '_' | '-' | '.');
+    if name.is_empty() || name.len() > NAME_CHARACTERS_MAX || !characters[name.clone()].iter().all(is_name) {
+        return Err(fault(FaultSort::Nameless));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rendered(text: &str) -> Option<String> {
+        let value = |name: &str| Ok::<_, ()>((name != "none").then(|| format!("<{name}>")));
+        Template::parse(text).unwrap().render(value).unwrap()
+    }
+
+    #[test]
+    fn names_become_values_and_double_braces_braces() {
+        assert_eq!(rendered("a {b} c").as_deref(), Some("a <b> c"));
+        assert_eq!(rendered("{{{b}}} {{}}").as_deref(), Some("{<b>} {}"));
+        assert_eq!(rendered("").as_deref(), Some(""));
+        assert_eq!(rendered("x{none}"), None);
+        assert_eq!(Template::parse("{b}").unwrap().only_argument(), Some("b"));
+        assert_eq!(Template::parse(" {b}").unwrap().only_argument(), None);
+    }
+
+    #[test]
+    fn faults_tell_where_and_not_what() {
+        let fault = |text| Template::parse(text).unwrap_err().to_string();
+        assert_eq!(fault("ab{c"), "the brace is not closed (character 3)");
+        assert_eq!(fault("ab}"), "the brace closes nothing (character 3)");
+        assert_eq!(fault("{}"), "the braces hold no name (character 1)");
+        assert_eq!(fault("{a b}"), "the braces hold no name (character 1)");
+        assert_eq!(fault("{a{b}"), "the braces hold no name (character 1)");
+        assert!(!format!("{:?}", Template::parse("secret {a}").unwrap()).contains("secret"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in ".*") {
+            let _ = Template::parse(&text);
+        }
+
+        #[test]
+        fn escaped_text_stands_for_itself(text in ".*") {
+            prop_assert_eq!(Template::parse(&escape_braces(&text)).unwrap().fixed_text(), Some(text));
+        }
+    }
+}

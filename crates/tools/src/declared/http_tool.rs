@@ -1,0 +1,76 @@
+//! A declared tool: a request to an HTTP API.
+
+use std::sync::Arc;
+
+use tidegate_core::{Access, CallLimits, Error, ErrorKind, Tool, ToolAnnotations};
+
+use super::http::{HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool};
+use super::input::{Input, object_schema};
+use super::sql_tool::{shape, taken_names};
+use super::{Problem, cache_note};
+use crate::node::NodeView;
+
+/// A declared tool: a request to an HTTP API.
+#[derive(Clone)]
+pub struct DeclaredHttpTool {
+    /// 1 to 128 of letters, digits, `_`, `-`, `.`.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// For the model.
+    pub description: String,
+    /// Hints; what is not said follows from the method.
+    pub annotations: ToolAnnotations,
+    /// The request.
+    pub request: HttpDefinition,
+    /// The parameters.
+    pub inputs: Vec<Input>,
+    /// What a caller must hold.
+    pub access: Access,
+    /// Bounds of its calls.
+    pub limits: CallLimits,
+    /// How long clients may keep an answer.
+    pub cache: Option<tidegate_core::CacheHint>,
+}
+
+impl DeclaredHttpTool {
+    /// The tool, which asks through `client`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the declaration.
+    pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<Problem>> {
+        let taken = taken_names(&self.inputs);
+        if !taken.is_empty() {
+            return Err(taken);
+        }
+        let arguments = self.inputs.iter().map(|input| HttpArgument {
+            name: input.name.clone(),
+            is_required: input.must_be_given(),
+            default: input.default.clone(),
+        });
+        let arguments: Vec<HttpArgument> = arguments.collect();
+        let template = HttpRequestTemplate::parse(&self.request, &arguments, client.allowed_hosts());
+        let template = template.map_err(|problems| problems.into_iter().map(problem).collect::<Vec<_>>())?;
+        let hints = template.annotations(self.annotations.destructive);
+        let annotations = ToolAnnotations {
+            read_only: self.annotations.read_only.or(hints.read_only),
+            destructive: self.annotations.destructive.or(hints.destructive),
+            idempotent: self.annotations.idempotent.or(hints.idempotent),
+            open_world: self.annotations.open_world.or(hints.open_world),
+        };
+        let handler = Arc::new(HttpTool::new(template, client.clone(), node.executor.clone()));
+        let mut tool = Tool::new(self.name, self.description, handler)
+            .with_annotations(annotations)
+            .with_access(self.access)
+            .with_limits(self.limits);
+        tool.title = self.title;
+        tool.meta.extend(self.cache.map(cache_note));
+        tool.with_input_schema(object_schema(&self.inputs, shape()))
+            .map_err(|error| vec![Problem::at("input", Error::new(ErrorKind::InvalidArguments, error.to_string()))])
+    }
+}
+
+fn problem(problem: HttpProblem) -> Problem {
+    let error = Error::new(ErrorKind::InvalidArguments, problem.wrong).with_hint(problem.right);
+    Problem::at(format!("http.{}", problem.field), error)
+}

@@ -1,0 +1,196 @@
+//! The typed parameters of a declared entry: what a caller may give, and how it is bound.
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::{Filling, Parameter};
+
+/// Values of a list that may be given.
+const LIST_VALUES_MAX: usize = 500;
+
+/// A parameter of a declared entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// Its name, as `:name` in SQL and `{name}` in templates.
+    pub name: String,
+    /// What values it takes.
+    pub kind: InputKind,
+    /// For the model.
+    pub description: Option<String>,
+    /// Used when the caller gives none.
+    pub default: Option<Value>,
+    /// Whether the caller must give it; without a default, one that is not given is null.
+    pub required: bool,
+    /// Further constraints as JSON Schema has them (`minimum`, `maxLength`, `pattern`, `enum`, …).
+    pub constraints: Map<String, Value>,
+}
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputKind {
+    /// One value.
+    Scalar(Scalar),
+    /// One or more values, for `IN (:name)`.
+    List(Scalar),
+    /// A column or table out of these.
+    Identifier(Vec<String>),
+}
+
+/// The type of one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scalar {
+    /// Text.
+    String,
+    /// A whole number of 64 bits.
+    Integer,
+    /// A number.
+    Number,
+    /// True or false.
+    Boolean,
+    /// A day: `2013-01-31`.
+    Date,
+    /// A moment: `2013-01-31T12:00:00Z`.
+    Timestamp,
+}
+
+impl Scalar {
+    /// Every type.
+    pub const ALL: [Self; 6] = [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::Date, Self::Timestamp];
+
+    /// The name that configurations give.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+        }
+    }
+
+    /// The type of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    fn schema(self) -> Value {
+        match self {
+            Self::String => json!({"type": "string"}),
+            Self::Integer => json!({"type": "integer"}),
+            Self::Number => json!({"type": "number"}),
+            Self::Boolean => json!({"type": "boolean"}),
+            Self::Date => json!({"type": "string", "format": "date", "pattern": r"^\d{4}-\d{2}-\d{2}$"}),
+            Self::Timestamp => {
+                json!({"type": "string", "format": "date-time", "pattern": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"})
+            }
+        }
+    }
+
+    /// The type that a bound value is cast to. `may_be_null`: a null says nothing of its type.
+    fn cast(self, may_be_null: bool) -> Option<&'static str> {
+        match self {
+            Self::Date => Some("DATE"),
+            Self::Timestamp => Some("TIMESTAMP"),
+            Self::String if may_be_null => Some("VARCHAR"),
+            Self::Integer if may_be_null => Some("BIGINT"),
+            Self::Number if may_be_null => Some("DOUBLE"),
+            Self::Boolean if may_be_null => Some("BOOLEAN"),
+            Self::String | Self::Integer | Self::Number | Self::Boolean => None,
+        }
+    }
+
+    /// A value to prepare a statement with.
+    fn sample(self) -> Value {
+        match self {
+            Self::String => json!("a"),
+            Self::Integer => json!(1),
+            Self::Number => json!(1.5),
+            Self::Boolean => json!(true),
+            Self::Date => json!("2000-01-01"),
+            Self::Timestamp => json!("2000-01-01T00:00:00Z"),
+        }
+    }
+}
+
+impl Input {
+    /// A required parameter.
+    pub fn new(name: impl Into<String>, kind: InputKind) -> Self {
+        let (description, default, constraints) = (None, None, Map::new());
+        Self { name: name.into(), kind, description, default, required: true, constraints }
+    }
+
+    /// Its JSON Schema.
+    pub fn schema(&self) -> Value {
+        let mut schema = match &self.kind {
+            InputKind::Scalar(scalar) => scalar.schema(),
+            InputKind::List(scalar) => {
+                json!({"type": "array", "items": scalar.schema(), "minItems": 1, "maxItems": LIST_VALUES_MAX})
+            }
+            InputKind::Identifier(allowed) => json!({"enum": allowed}),
+        };
+        if let Some(members) = schema.as_object_mut() {
+            members.extend(self.constraints.clone());
+            members.extend(self.description.clone().map(|text| ("description".to_owned(), text.into())));
+            members.extend(self.default.clone().map(|value| ("default".to_owned(), value)));
+        }
+        schema
+    }
+
+    /// Whether a call without it is refused.
+    pub fn must_be_given(&self) -> bool {
+        self.required && self.default.is_none()
+    }
+
+    /// The value given in `arguments`, else the default, else null.
+    pub fn value<'a>(&'a self, arguments: &'a Map<String, Value>) -> &'a Value {
+        arguments.get(&self.name).or(self.default.as_ref()).unwrap_or(&Value::Null)
+    }
+
+    /// What takes its place in SQL.
+    ///
+    /// # Errors
+    /// `InvalidArguments` for a value that cannot be bound, or an identifier that is not allowed.
+    pub fn filling(&self, value: &Value) -> Result<Filling, Error> {
+        match (&self.kind, value) {
+            (InputKind::Identifier(allowed), Value::String(name)) if allowed.contains(name) => {
+                Ok(Filling::Identifier(name.clone()))
+            }
+            (InputKind::Identifier(allowed), _) => {
+                let message = format!("{} must be one of the names that are allowed", self.name);
+                Err(Error::new(ErrorKind::InvalidArguments, message).with_choices(allowed.iter().cloned()))
+            }
+            (InputKind::List(_), Value::Array(values)) => {
+                Ok(Filling::List(values.iter().map(Parameter::from_json).collect::<Result<_, _>>()?))
+            }
+            (InputKind::List(scalar) | InputKind::Scalar(scalar), value) => {
+                let may_be_null = !self.required && self.default.is_none();
+                Ok(Filling::Value { value: Parameter::from_json(value)?, cast: scalar.cast(may_be_null) })
+            }
+        }
+    }
+
+    /// Values to prepare a statement with; each identifier that is allowed is one.
+    pub(super) fn samples(&self) -> Vec<Value> {
+        let first_choice = || Some(self.constraints.get("enum")?.as_array()?.first()?.clone());
+        let sample = |scalar: Scalar| self.default.clone().or_else(first_choice).unwrap_or_else(|| scalar.sample());
+        match &self.kind {
+            InputKind::Scalar(scalar) => vec![sample(*scalar)],
+            InputKind::List(scalar) => vec![self.default.clone().unwrap_or_else(|| json!([scalar.sample()]))],
+            InputKind::Identifier(allowed) => allowed.iter().map(|name| json!(name)).collect(),
+        }
+    }
+}
+
+/// The schema of an object with `inputs` as its members, and with `further` ones.
+pub(super) fn object_schema(inputs: &[Input], further: Map<String, Value>) -> Value {
+    let mut properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
+    properties.extend(further);
+    let required: Vec<&str> =
+        inputs.iter().filter(|input| input.must_be_given()).map(|input| input.name.as_str()).collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = json!(false);
+    schema
+}

@@ -1,0 +1,45 @@
+//! Tools, resources and prompts that a configuration declares instead of code.
+
+mod http;
+mod http_tool;
+mod input;
+mod prompt;
+mod question;
+mod resource;
+mod sql_tool;
+mod text_template;
+
+use serde_json::{Value, json};
+use tidegate_core::{CacheHint, Error};
+
+pub use http::{
+    AllowedHosts, HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, Names,
+    RESERVED_ARGUMENTS, escape_braces,
+};
+pub use http_tool::DeclaredHttpTool;
+pub use input::{Input, InputKind, Scalar};
+pub use prompt::{DeclaredPrompt, PromptPart};
+pub use resource::{DeclaredResource, Prepared, ResourceSource};
+pub use sql_tool::SqlTool;
+pub use text_template::TextTemplate;
+
+/// What is wrong with a declaration, and where in it.
+#[derive(Debug)]
+pub struct Problem {
+    /// The member of the declaration: `sql`, `input.customer`, …
+    pub at: String,
+    /// What is wrong, and what would be right.
+    pub error: Error,
+}
+
+impl Problem {
+    fn at(at: impl Into<String>, error: Error) -> Self {
+        Self { at: at.into(), error }
+    }
+}
+
+/// What a tool's metadata says of how long clients may keep its answers.
+fn cache_note(cache: CacheHint) -> (String, Value) {
+    let milliseconds = u64::try_from(cache.time_to_live.as_millis()).unwrap_or(u64::MAX);
+    ("dev.tidegate/cache".to_owned(), json!({"ttlMs": milliseconds, "public": cache.public}))
+}

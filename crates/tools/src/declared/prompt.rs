@@ -1,0 +1,122 @@
+//! A declared prompt: messages with arguments in them, and resources beside them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::{
+    Access, Call, Caller, Chunk, Content, Error, ErrorKind, Handler, Job, Metadata, Outcome, Prompt, PromptArgument,
+    ReplyEvent, ReplySender, ResourceBody, ResourceContents, Role, Target,
+};
+
+use super::{Problem, TextTemplate};
+use crate::names::Names;
+use crate::node::NodeView;
+
+/// Text of an embedded resource that a prompt carries at most.
+const EMBEDDED_BYTES_MAX: usize = 256 * 1024;
+
+/// A declared prompt.
+#[derive(Debug, Clone)]
+pub struct DeclaredPrompt {
+    /// Its name.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// Its arguments.
+    pub arguments: Vec<PromptArgument>,
+    /// Its messages, in order.
+    pub messages: Vec<(Role, PromptPart)>,
+    /// What a caller must hold.
+    pub access: Access,
+}
+
+/// What one message carries.
+#[derive(Debug, Clone)]
+pub enum PromptPart {
+    /// Text.
+    Text(TextTemplate),
+    /// The resource of this URI, read for the caller when the prompt is asked for.
+    Resource(TextTemplate),
+}
+
+impl DeclaredPrompt {
+    /// The prompt.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the declaration.
+    pub fn prepare(self, node: &Arc<NodeView>) -> Result<Prompt, Vec<Problem>> {
+        let declared: Vec<String> = self.arguments.iter().map(|argument| argument.name.clone()).collect();
+        let undeclared = self.messages.iter().enumerate().flat_map(|(index, (_, part))| {
+            let (PromptPart::Text(template) | PromptPart::Resource(template)) = part;
+            let unknown = template.names().into_iter().filter(|name| !declared.iter().any(|other| other == name));
+            let problem = |name: &str| {
+                let message = format!("{{{{{name}}}}} is not declared under arguments");
+                let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(declared.clone());
+                Problem::at(format!("messages.{index}"), error)
+            };
+            unknown.map(problem).collect::<Vec<_>>()
+        });
+        let undeclared: Vec<Problem> = undeclared.collect();
+        if !undeclared.is_empty() {
+            return Err(undeclared);
+        }
+        let handler = Arc::new(Fill { node: node.clone(), messages: self.messages });
+        let mut prompt = Prompt::new(self.name, self.description, handler);
+        prompt.title = self.title;
+        prompt.arguments = self.arguments;
+        prompt.access = self.access;
+        prompt.completer = Some(Arc::new(Names(node.clone())));
+        Ok(prompt)
+    }
+}
+
+struct Fill {
+    node: Arc<NodeView>,
+    messages: Vec<(Role, PromptPart)>,
+}
+
+#[async_trait]
+impl Handler for Fill {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let argument =
+            |name: &str| job.arguments().get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        for (role, part) in &self.messages {
+            let content = match part {
+                PromptPart::Text(template) => Content::text(template.fill(argument)),
+                PromptPart::Resource(template) => self.embedded(template.fill(argument), &job).await?,
+            };
+            reply.message(*role, content).await?;
+        }
+        Ok(Metadata::new())
+    }
+}
+
+impl Fill {
+    /// The resource of `uri`, as the caller may read it.
+    async fn embedded(&self, uri: String, job: &Job) -> Result<Content, Error> {
+        // A prompt may lean on a resource that is in another toolset.
+        let caller = Caller { toolset: None, ..job.caller().clone() };
+        let mime_type = self.node.registry()?.snapshot().media_type(&uri, &caller);
+        let mut call = Call::new(Target::Resource(uri.clone()), caller);
+        call.holds_place = true;
+        call.cancellation = job.cancellation();
+        call.carries.bytes = Some(EMBEDDED_BYTES_MAX);
+        let mut reply = self.node.registry()?.call(call)?;
+        let mut text = String::new();
+        while let Some(event) = reply.next().await {
+            match event {
+                ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
+                ReplyEvent::Chunk(Chunk::EndOfText) => text.push('\n'),
+                ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. })) => text.push_str(&block),
+                ReplyEvent::Chunk(_) => {}
+                ReplyEvent::End(Outcome::Done(_)) => {
+                    return Ok(Content::Resource(ResourceContents { uri, mime_type, body: ResourceBody::Text(text) }));
+                }
+                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+            }
+        }
+        Err(Error::new(ErrorKind::Unavailable, format!("the resource {uri:?} broke off")))
+    }
+}

@@ -1,0 +1,137 @@
+//! A declared tool: one SQL statement with typed parameters.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use tidegate_core::{
+    Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Schema, Tool, ToolAnnotations,
+};
+use tidegate_query::{Format, Mode, Question, output_schema};
+
+use super::http::RESERVED_ARGUMENTS;
+use super::input::{Input, object_schema};
+use super::question::DeclaredQuestion;
+use super::{Problem, cache_note};
+use crate::arguments::{Shape, arguments};
+use crate::node::NodeView;
+
+/// Answers that may be longer are text alone, without structured content.
+const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
+/// A declared tool: one SQL statement with typed parameters.
+#[derive(Debug, Clone, Default)]
+pub struct SqlTool {
+    /// 1 to 128 of letters, digits, `_`, `-`, `.`.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// For the model.
+    pub description: String,
+    /// Hints; reading nothing but data is the default.
+    pub annotations: ToolAnnotations,
+    /// The database; may be left out when there is only one.
+    pub database: Option<String>,
+    /// The statement, with `:name` parameters.
+    pub sql: String,
+    /// The parameters.
+    pub inputs: Vec<Input>,
+    /// What a caller must hold.
+    pub access: Access,
+    /// Bounds of its calls.
+    pub limits: CallLimits,
+    /// How long clients may keep an answer.
+    pub cache: Option<CacheHint>,
+}
+
+impl SqlTool {
+    /// The tool, its statement prepared. A database that cannot be reached now is no problem of the declaration:
+    /// the tool is there without an output schema, and the second value says why.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the declaration.
+    pub async fn prepare(
+        self,
+        node: &Arc<NodeView>,
+        limits: CallLimits,
+    ) -> Result<(Tool, Option<Error>), Vec<Problem>> {
+        let taken = taken_names(&self.inputs);
+        if !taken.is_empty() {
+            return Err(taken);
+        }
+        let question = DeclaredQuestion::read(node, self.database.as_deref(), &self.sql, self.inputs.clone())?;
+        let (columns, unreachable) = match question.prepare(&node.statements).await {
+            Ok(columns) => (columns, None),
+            Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
+            Err(error) => return Err(vec![Problem::at("sql", error)]),
+        };
+        let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
+        let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
+        let handler = Arc::new(Ask { node: node.clone(), question, structured: columns.is_some() });
+        let mut tool = Tool::new(self.name, self.description, handler)
+            .with_annotations(read_only_unless_said(self.annotations))
+            .with_access(self.access)
+            .with_limits(self.limits);
+        tool.title = self.title;
+        tool.meta.extend(self.cache.map(cache_note));
+        let wrong = |at: &'static str| {
+            move |error: tidegate_core::SchemaError| {
+                vec![Problem::at(at, Error::new(ErrorKind::InvalidArguments, error.to_string()))]
+            }
+        };
+        tool = tool.with_input_schema(object_schema(&self.inputs, shape())).map_err(wrong("input"))?;
+        if let Some(columns) = columns {
+            tool.output_schema = Some(Arc::new(Schema::new(output_schema(&columns)).map_err(wrong("sql"))?));
+        }
+        Ok((tool, unreachable))
+    }
+}
+
+fn read_only_unless_said(annotations: ToolAnnotations) -> ToolAnnotations {
+    ToolAnnotations {
+        read_only: annotations.read_only.or(Some(true)),
+        open_world: annotations.open_world.or(Some(false)),
+        ..annotations
+    }
+}
+
+/// Problems of inputs whose names every tool with a table has already.
+pub(super) fn taken_names(inputs: &[Input]) -> Vec<Problem> {
+    let taken = inputs.iter().filter(|input| RESERVED_ARGUMENTS.contains(&input.name.as_str())).map(|input| {
+        let message = format!("{} is an argument that every tool with a table has; choose another name", input.name);
+        Problem::at(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
+    });
+    taken.collect()
+}
+
+/// The arguments of every tool with a table.
+pub(super) fn shape() -> Map<String, Value> {
+    let formats = Format::ALL.map(Format::name);
+    Map::from_iter([
+        ("format".to_owned(), json!({"enum": formats})),
+        ("extract".to_owned(), json!({"type": "string", "description": "Only the unique values of this column"})),
+    ])
+}
+
+struct Ask {
+    node: Arc<NodeView>,
+    question: DeclaredQuestion,
+    structured: bool,
+}
+
+#[async_trait]
+impl Handler for Ask {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let shape: Shape = arguments(&job)?;
+        let question = Question {
+            database: self.question.database.clone(),
+            statement: self.question.statement(job.arguments(), &self.node.statements)?,
+            max_rows: None,
+            format: shape.format()?,
+            extract: shape.extract,
+            mode: Mode::Auto,
+            structured: self.structured,
+            more: Some("Ask for less with other arguments.".to_owned()),
+        };
+        self.node.executor.answer(question, &job, &reply).await
+    }
+}

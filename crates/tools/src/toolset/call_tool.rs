@@ -1,0 +1,82 @@
+//! `call_tool`: a call of any tool that the caller may reach, its answer handed on as it comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tidegate_core::{
+    Budget, Call, CallLimits, Caller, Chunk, Error, Handler, Job, Metadata, Notice, Outcome, ReplyEvent, ReplySender,
+    Target, Tool, ToolAnnotations,
+};
+
+use crate::arguments::arguments;
+use crate::definition::{Input, built_in};
+use crate::node::NodeView;
+
+/// The called tool has a time limit of its own, which ends the call earlier.
+const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
+    let tool = built_in(
+        "call_tool",
+        "Call a tool",
+        "Calls a tool that find_tool found.",
+        Input::new()
+            .requiring("name", json!({"type": "string"}))
+            .with("arguments", json!({"type": "object", "description": "As the tool's inputSchema has them"})),
+        // The tool behind it may do anything that the caller may do.
+        ToolAnnotations::default(),
+        CallTool(node.clone()),
+    );
+    // The budget of the called tool counts, and what the transport can carry.
+    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()) })
+}
+
+struct CallTool(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+#[async_trait]
+impl Handler for CallTool {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { name, arguments } = arguments(&job)?;
+        let caller = Caller { toolset: None, ..job.caller().clone() };
+        let mut call = Call::new(Target::Tool(name), caller);
+        call.arguments = arguments;
+        call.carries = job.inline_budget();
+        call.holds_place = true;
+        call.cancellation = job.cancellation();
+        call.wants_progress = job.wants_progress();
+        call.log_level = job.log_level();
+        let mut called = self.0.registry()?.call(call)?;
+        while let Some(event) = called.next().await {
+            match event {
+                ReplyEvent::Chunk(chunk) => hand_on(chunk, &reply).await?,
+                ReplyEvent::End(Outcome::Done(metadata)) => return Ok(metadata),
+                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+            }
+        }
+        Err(Error::internal("a called tool ended without an outcome"))
+    }
+}
+
+async fn hand_on(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
+    match chunk {
+        Chunk::Text(text) => reply.text(text).await,
+        Chunk::EndOfText => reply.end_text().await,
+        Chunk::Block(content) => reply.block(content).await,
+        Chunk::Message(role, content) => reply.message(role, content).await,
+        Chunk::Structured(json) => reply.structured_text(json.get().to_owned()).await,
+        Chunk::Notice(Notice::Progress { done, total, message }) => reply.progress(done, total, message).await,
+        Chunk::Notice(Notice::Log { level, logger, data }) => reply.log(level, logger, data).await,
+        // Tools complete nothing.
+        Chunk::Completion(_) => Ok(()),
+    }
+}

@@ -1,0 +1,77 @@
+//! `find_tool`: which of many tools fits, by words.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
+use tidegate_core::{Caller, Error, Handler, Job, Metadata, ReplySender, Tool};
+
+use crate::arguments::arguments;
+use crate::definition::{Input, read_only};
+use crate::node::NodeView;
+
+/// Tools shown unless the caller says otherwise.
+const LIMIT_DEFAULT: usize = 5;
+const LIMIT_MAX: usize = 50;
+/// A word in a tool's name says more than one in its title, and that more than one in its description.
+const NAME_WEIGHT: usize = 4;
+const TITLE_WEIGHT: usize = 2;
+
+pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
+    read_only(
+        "find_tool",
+        "Find a tool",
+        "Finds tools by words of what you want to do, best first, with the schemas of their arguments. Use call_tool to call one.",
+        Input::new()
+            .requiring("words", json!({"type": "string", "description": "What you want to do; empty lists by name"}))
+            .with("limit", json!({"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT})),
+        FindTool(node.clone()),
+    )
+}
+
+struct FindTool(Arc<NodeView>);
+
+#[derive(Deserialize)]
+struct Arguments {
+    words: String,
+    limit: Option<usize>,
+}
+
+#[async_trait]
+impl Handler for FindTool {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { words, limit } = arguments(&job)?;
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        let snapshot = self.0.registry()?.snapshot();
+        // What is found is what the caller could call at the door of the whole registry.
+        let caller = Caller { toolset: None, ..job.caller().clone() };
+        let mut found: Vec<(usize, &Arc<Tool>)> = snapshot
+            .tools(&caller)
+            .map(|tool| (score(tool, &words), tool))
+            .filter(|(score, _)| *score > 0 || words.is_empty())
+            .collect();
+        found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name.cmp(&other.name)));
+        let shown = limit.unwrap_or(LIMIT_DEFAULT);
+        let tools: Vec<_> = found.iter().take(shown).map(|(_, tool)| described(tool)).collect();
+        reply.text(json!({"tools": tools, "found": found.len()}).to_string()).await?;
+        Ok(Metadata::new())
+    }
+}
+
+/// How well a tool fits: each word counts where it stands.
+fn score(tool: &Tool, words: &[String]) -> usize {
+    let count = |text: Option<&str>, word: &str, weight: usize| {
+        if text.is_some_and(|text| text.to_lowercase().contains(word)) { weight } else { 0 }
+    };
+    let of_word = |word: &String| {
+        count(Some(&tool.name), word, NAME_WEIGHT)
+            + count(tool.title.as_deref(), word, TITLE_WEIGHT)
+            + count(tool.description.as_deref(), word, 1)
+    };
+    words.iter().map(of_word).sum()
+}
+
+fn described(tool: &Tool) -> serde_json::Value {
+    json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema.json()})
+}

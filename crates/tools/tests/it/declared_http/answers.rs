@@ -1,0 +1,167 @@
+//! Tables, JSON, text, and their bounds.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_core::{Budget, CallLimits, ErrorKind, Target};
+use tidegate_tools::declared::HttpArgument;
+
+use super::Api;
+use super::server::{Part, Server, json_response, response, tidy};
+use crate::fake::{call, gather};
+
+const TICKETS: &str = r#"[{"id": 1, "title": "Door", "tags": ["a"]}, {"id": 2, "open": true, "title": null}]"#;
+
+#[tokio::test]
+async fn an_array_of_objects_is_a_table() {
+    let server = Server::answering(json_response(TICKETS)).await;
+    let ask = async |arguments| Api::of(&server).ask(arguments).await;
+    let rows =
+        r#"[{"id":1,"title":"Door","tags":"[\"a\"]","open":null},{"id":2,"title":null,"tags":null,"open":true}]"#;
+    assert_eq!(ask(json!({})).await, rows);
+    let csv = "id,title,tags,open\r\n1,Door,\"[\"\"a\"\"]\",\r\n2,,,true";
+    assert_eq!(ask(json!({"format": "csv"})).await.trim_end(), csv);
+    assert_eq!(ask(json!({"extract": "id"})).await, "[1,2]");
+    assert!(ask(json!({"format": "xml"})).await.starts_with("invalid_arguments: there is no format \"xml\""));
+}
+
+#[tokio::test]
+async fn a_pointer_leads_to_the_table() {
+    let server = Server::answering(json_response(&format!(r#"{{"next": 2, "data": {{"items": {TICKETS}}}}}"#))).await;
+    let api = Api::of(&server).with(|definition| definition.rows = Some("/data/items".to_owned()));
+    assert_eq!(api.ask(json!({"extract": "title"})).await, r#"["Door",null]"#);
+    let api = Api::of(&server).with(|definition| definition.rows = Some("/items".to_owned()));
+    let host = server.host();
+    let wanted = format!(
+        "unavailable: the answer of {host} should have its table at \"/items\", and has nothing there\n\
+         Valid choices: /next, /data\nWho runs the server can mend rows in the configuration of the tool."
+    );
+    assert_eq!(api.ask(json!({})).await, wanted);
+}
+
+#[tokio::test]
+async fn a_table_without_rows_is_an_answer() {
+    let server = Server::answering(json_response("[]")).await;
+    assert_eq!(Api::of(&server).ask(json!({})).await, "[]");
+    assert_eq!(Api::of(&server).ask(json!({"extract": "id"})).await, "[]");
+    assert_eq!(Api::of(&server).ask(json!({"format": "csv"})).await.trim(), "");
+}
+
+#[tokio::test]
+async fn other_json_and_text_are_texts() {
+    let server = Server::answering(json_response(r#"{ "b": 1, "a": [2] }"#)).await;
+    assert_eq!(Api::of(&server).ask(json!({"format": "csv"})).await, r#"{"b":1,"a":[2]}"#);
+    let refused = "invalid_arguments: the arguments do not fit the answer:\n\
+                   - extract: the answer of the API is no table, so that no column can be extracted";
+    assert_eq!(Api::of(&server).ask(json!({"extract": "b"})).await, refused);
+    let server = Server::answering(response("200 OK", "Content-Type: text/plain; charset=utf-8\r\n", "Grüße")).await;
+    assert_eq!(Api::of(&server).ask(json!({})).await, "Grüße");
+}
+
+#[tokio::test]
+async fn nothing_is_an_answer_and_pictures_are_none() {
+    let server = Server::answering("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await;
+    assert_eq!(Api::of(&server).ask(json!({})).await, "done: 204 No Content");
+    let server = Server::answering(response("200 OK", "Content-Type: image/png\r\n", "x")).await;
+    let host = server.host();
+    let refused = format!("unavailable: {host} answers with image/png; http tools read JSON and text");
+    assert_eq!(Api::of(&server).ask(json!({})).await, refused);
+    let server = Server::answering(response("200 OK", "Content-Encoding: gzip\r\n", "x")).await;
+    assert!(Api::of(&server).ask(json!({})).await.contains("answers compressed (\"gzip\")"));
+}
+
+#[tokio::test]
+async fn requests_are_what_the_configuration_says() {
+    let mut server = Server::answering(json_response("{}")).await;
+    let url = server.url("/v1/tickets/{customer}?lang=en");
+    let api = Api::get(url, [server.host()]).taking("customer").with(|definition| {
+        definition.method = "POST".to_owned();
+        definition.query = vec![("limit".to_owned(), json!("{limit}")), ("page".to_owned(), json!("{page}"))];
+        definition.body =
+            Some(json!({"customer": "{customer}", "nested": {"note": "for {customer}", "page": "{page}"}}));
+    });
+    let api = Api {
+        arguments: [
+            api.arguments.clone(),
+            vec![
+                HttpArgument { name: "limit".to_owned(), is_required: false, default: Some(json!(50)) },
+                HttpArgument { name: "page".to_owned(), is_required: false, default: None },
+            ],
+        ]
+        .concat(),
+        ..api
+    };
+    assert_eq!(api.ask(json!({"customer": 7})).await, "{}");
+    let port = server.port;
+    let wanted = format!(
+        "POST /v1/tickets/7?lang=en&limit=50 HTTP/1.1\n\
+         accept: application/json, text/*;q=0.5\n\
+         authorization: bearer s3cr3t-token\n\
+         content-length: 40\n\
+         content-type: application/json\n\
+         host: 127.0.0.1:{port}\n\
+         user-agent: tidegate/1.2.3\n\
+         x-api-key: s3cr3t-token\n\
+         {{\"customer\":7,\"nested\":{{\"note\":\"for 7\"}}}}"
+    );
+    assert_eq!(server.seen().iter().map(|request| tidy(request)).collect::<Vec<_>>(), [wanted]);
+}
+
+#[tokio::test]
+async fn bodies_have_a_bound_whether_or_not_their_length_is_told() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+    let endless = Server::start(|_| vec![Part::Bytes(head.into()), Part::Forever(vec![b' '; 1_000])]).await;
+    let announced = Server::answering(json_response(&" ".repeat(1_001))).await;
+    for server in [endless, announced] {
+        let api = Api::of(&server).with(|definition| definition.max_bytes = Some(1_000));
+        let wanted = format!(
+            "too_large: the answer of {} is larger than 1000 bytes, the limit of this tool (max_bytes)\n\
+             Ask for less; who runs the server can raise max_bytes of the tool.",
+            server.host()
+        );
+        assert_eq!(api.ask(json!({})).await, wanted);
+    }
+    let fitting = Server::answering(json_response(&format!("{}{{}}", " ".repeat(998)))).await;
+    let api = Api::of(&fitting).with(|definition| definition.max_bytes = Some(1_000));
+    assert_eq!(api.ask(json!({})).await, "{}");
+}
+
+#[tokio::test]
+async fn the_time_limits_of_tool_and_call_hold() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[";
+    let silent = Server::start(|_| vec![Part::Silence]).await;
+    let stuck = Server::start(|_| vec![Part::Bytes(head.into()), Part::Silence]).await;
+    for mut server in [silent, stuck] {
+        let api = Api::of(&server).with(|definition| definition.timeout = Some(Duration::from_millis(200)));
+        let wanted =
+            format!("timed_out: {} did not answer within 0.2 s, the time limit of this tool (timeout)", server.host());
+        assert_eq!(api.ask(json!({})).await, wanted);
+        // The connection is not kept for an answer that nobody waits for.
+        server.gone.recv().await.unwrap();
+        let mut api = Api::of(&server).with(|definition| definition.timeout = Some(Duration::from_secs(20)));
+        api.limits = CallLimits { timeout: Some(Duration::from_millis(200)), inline: None };
+        assert!(api.ask(json!({})).await.starts_with("timed_out: the call was ended after 0.2 s"));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_drops_its_request() {
+    let mut server = Server::start(|_| vec![Part::Silence]).await;
+    let registry = Api::of(&server).registry();
+    let reply = registry.call(call(Target::Tool("api".to_owned()), json!({}))).unwrap();
+    let job = reply.job().clone();
+    server.requests.recv().await.unwrap();
+    job.cancel();
+    assert_eq!(gather(reply).await.unwrap_err().kind(), ErrorKind::Cancelled);
+    server.gone.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn texts_end_at_the_inline_budget() {
+    let server = Server::answering(json_response(&format!("[\"{}\"]", "é".repeat(1_000)))).await;
+    let mut api = Api::of(&server);
+    api.limits = CallLimits { timeout: None, inline: Some(Budget { rows: None, bytes: Some(1_000) }) };
+    let answer = api.ask(json!({})).await;
+    assert!(answer.len() <= 1_000, "{}", answer.len());
+    assert!(answer.ends_with("é\nShown: the first 800 of 2004 bytes; ask the API for less."), "{answer}");
+}

@@ -1,0 +1,104 @@
+//! Declared tools of kind `http` against a real server on this machine.
+//!
+//! - `server`: that server.
+//! - `answers`: tables, JSON, text, and their bounds.
+//! - `refusals`: what is told when the API refuses, fails or cannot be reached.
+//! - `reach`: where requests go, and where they do not.
+
+mod answers;
+mod reach;
+mod refusals;
+mod server;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::event::Events;
+use tidegate_core::{CallLimits, Registry, SnapshotBuilder, Tool};
+use tidegate_query::Executor;
+use tidegate_tools::declared::{
+    AllowedHosts, HttpArgument, HttpClient, HttpDefinition, HttpRequestTemplate, HttpTool, Names,
+};
+
+/// What must never be seen by anybody but the API.
+const SECRET: &str = "s3cr3t-token";
+
+/// A registry with one http tool, `api`.
+struct Api {
+    hosts: Vec<String>,
+    definition: HttpDefinition,
+    arguments: Vec<HttpArgument>,
+    limits: CallLimits,
+    names: FakeNames,
+}
+
+impl Api {
+    /// The tool GETs `url` of `hosts` with secret headers.
+    fn get<const N: usize>(url: String, hosts: [String; N]) -> Self {
+        let headers = [("Authorization", format!("Bearer {SECRET}")), ("X-Api-Key", SECRET.to_owned())];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Self {
+            hosts: hosts.to_vec(),
+            definition: HttpDefinition { url, headers, ..HttpDefinition::default() },
+            arguments: Vec::new(),
+            limits: CallLimits::default(),
+            names: FakeNames(Vec::new()),
+        }
+    }
+
+    /// The tool GETs `/` of `server`.
+    fn of(server: &server::Server) -> Self {
+        Self::get(server.url("/"), [server.host()])
+    }
+
+    /// The same with the definition changed.
+    fn with(mut self, change: impl FnOnce(&mut HttpDefinition)) -> Self {
+        change(&mut self.definition);
+        self
+    }
+
+    /// The same with one more argument, which must be given.
+    fn taking(mut self, name: &str) -> Self {
+        self.arguments.push(HttpArgument { name: name.to_owned(), is_required: true, default: None });
+        self
+    }
+
+    fn registry(self) -> Arc<Registry> {
+        let allowed = Arc::new(AllowedHosts::parse(&self.hosts).unwrap());
+        let template = HttpRequestTemplate::parse(&self.definition, &self.arguments, &allowed).unwrap();
+        let client = HttpClient::with_names(allowed, "1.2.3", Arc::new(self.names)).unwrap();
+        let tool = HttpTool::new(template, client, Executor::new(Events::default()));
+        assert!(!format!("{tool:?}").contains(SECRET));
+        let tool = Tool::new("api", "An API", Arc::new(tool)).with_limits(self.limits);
+        let tool = tool.with_input_schema(json!({"type": "object"})).unwrap();
+        Registry::new(SnapshotBuilder::new().tool(tool).build(), Events::default())
+    }
+
+    /// What a caller with these arguments reads.
+    async fn ask(self, arguments: Value) -> String {
+        let answer = crate::fake::ask(&self.registry(), "api", arguments).await;
+        assert!(!answer.contains(SECRET), "{answer}");
+        answer
+    }
+}
+
+/// Names and what they stand for. Unlisted ones nobody knows.
+#[derive(Clone)]
+struct FakeNames(Vec<(&'static str, Vec<IpAddr>)>);
+
+impl FakeNames {
+    fn one(name: &'static str, address: &str) -> Self {
+        Self(vec![(name, vec![address.parse().unwrap()])])
+    }
+}
+
+#[async_trait]
+impl Names for FakeNames {
+    async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, addresses)| addresses.clone()).ok_or_else(|| io::Error::other("no such name"))
+    }
+}
