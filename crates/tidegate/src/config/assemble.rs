@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use parking_lot::Mutex;
 use tidegate::{Node, State};
 use tidegate_auth::{Doorkeeper, Role};
@@ -23,6 +24,9 @@ use super::{Broken, Loaded, entries, identity};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
+
+/// Statements that are prepared at the same time.
+const PREPARED_AT_ONCE: usize = 8;
 
 /// Puts configurations into a running node, one after the other.
 pub(crate) struct Assembly {
@@ -183,7 +187,7 @@ impl Assembly {
 type Open = BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>;
 type Prepare = (State, tidegate_auth::Gate, Open, Assembled);
 
-/// The declared tools that ask a database.
+/// The declared tools that ask a database; several statements are prepared at the same time.
 async fn sql_tools(
     mut state: State,
     config: &Config,
@@ -193,20 +197,27 @@ async fn sql_tools(
 ) -> State {
     let mut names = BTreeSet::new();
     for (index, entry) in config.tools.iter().enumerate() {
-        let path = format!("tools[{index}]");
         if !names.insert(&entry.name) {
-            problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+            let message = format!("{} is the name of another", entry.name);
+            problems.push(Problem::new(format!("tools[{index}].name"), message));
         }
-        if entry.http.is_some() {
-            continue;
-        }
-        let tool = match entries::sql_tool(entry, &path) {
-            Ok(tool) => tool.prepare(state.view(), limits).await.map_err(|wrong| within(&path, wrong)),
-            Err(wrong) => Err(wrong),
-        };
-        match tool {
+    }
+    let view = state.view().clone();
+    let of_databases = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
+    let preparing: Vec<_> = of_databases
+        .map(|(index, entry)| {
+            let (view, path) = (&view, format!("tools[{index}]"));
+            async move {
+                let tool = entries::sql_tool(entry, &path)?;
+                tool.prepare(view, limits).await.map_err(|wrong| within(&path, wrong))
+            }
+        })
+        .collect();
+    let mut prepared = futures::stream::iter(preparing).buffered(PREPARED_AT_ONCE);
+    while let Some(prepared) = prepared.next().await {
+        match prepared {
             Ok((tool, unreachable)) => {
-                warnings.extend(unreachable.map(|error| format!("tool {}: {error}", entry.name)));
+                warnings.extend(unreachable.map(|error| format!("tool {}: {error}", tool.name)));
                 state = state.entries(|entries| entries.tool(tool));
             }
             Err(mut wrong) => problems.append(&mut wrong),

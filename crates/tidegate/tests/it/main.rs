@@ -1,11 +1,13 @@
 //! End to end, and the rules of the house.
 //!
 //! - `cli`: the binary, verb by verb: what it prints where, and how it ends.
+//! - `declared`: declared resources and prompts on a real node.
 //! - `house`: what may depend on what, and how large files and functions may be.
 //! - `library`: a host program with tools of its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod cli;
+mod declared;
 mod house;
 mod library;

@@ -1,13 +1,19 @@
 //! A configuration that changes while the node serves.
 
-use rmcp::ServiceExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::CallToolRequestParams;
+use rmcp::service::NotificationContext;
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
+use tokio::sync::Notify;
 
 use super::server::Server;
 use super::{Configured, tidegate};
 
 const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: []\n";
-const AFTER: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: []\ntools: [{name: count, description: C, sql: SELECT count(*) AS n FROM orders}]\n";
+const COUNT: &str = "{name: count, description: C, sql: SELECT count(*) AS n FROM orders}";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_valid_one_is_entered_and_an_invalid_one_changes_nothing() {
@@ -25,12 +31,13 @@ async fn a_valid_one_is_entered_and_an_invalid_one_changes_nothing() {
         tools.into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>()
     };
     assert!(names().await.is_empty());
-    configured.write(AFTER);
+    let after = format!("{BEFORE}tools: [{COUNT}]\n");
+    configured.write(&after);
     while names().await != ["count"] {
         tokio::task::yield_now().await;
     }
     configured.write("databases: [{name: shop, files: nowhere}]\n");
-    configured.write(&AFTER.replace("count(*)", "nothing(*)"));
+    configured.write(&after.replace("count(*)", "nothing(*)"));
     server.signal("HUP");
     assert_eq!(names().await, ["count"]);
     configured.write(BEFORE);
@@ -40,4 +47,60 @@ async fn a_valid_one_is_entered_and_an_invalid_one_changes_nothing() {
     client.cancel().await.unwrap();
     server.signal("TERM");
     assert_eq!(server.ended().0.code(), Some(0));
+}
+
+/// Hears that the list of tools changed.
+struct Watching(Arc<Notify>);
+
+impl ClientHandler for Watching {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.notify_one();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_load_no_call_is_dropped_and_each_change_is_announced() {
+    let configuration = |name: &str| {
+        format!("{BEFORE}tools:\n  - {COUNT}\n  - {{name: {name}, description: D, sql: SELECT 1 AS one}}\n")
+    };
+    let configured = Configured::new(&configuration("first"));
+    let server = Server::start(tidegate().current_dir(configured.folder()).args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        "error",
+    ]));
+    let changed = Arc::new(Notify::new());
+    let transport = StreamableHttpClientTransport::from_uri(server.url.as_str());
+    let client = Watching(changed.clone()).serve(transport).await.unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let callers = (0..4).map(|_| {
+        let (peer, is_over) = (client.peer().clone(), is_over.clone());
+        tokio::spawn(async move {
+            let mut calls = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let answer = peer.call_tool(CallToolRequestParams::new("count")).await.unwrap();
+                assert_eq!(answer.content[0].as_text().unwrap().text, r#"[{"n":3}]"#);
+                calls += 1;
+            }
+            calls
+        })
+    });
+    let callers: Vec<_> = callers.collect();
+    for name in ["second", "third", "fourth"] {
+        configured.write(&configuration(name));
+        loop {
+            changed.notified().await;
+            let tools = client.list_all_tools().await.unwrap();
+            if tools.iter().any(|tool| tool.name == name) {
+                break;
+            }
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for caller in callers {
+        assert!(caller.await.unwrap() > 0);
+    }
+    client.cancel().await.unwrap();
 }

@@ -1,0 +1,133 @@
+//! Declared resources and prompts on a real node: what a URI's variables may reach, and what they may not.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use tidegate::Node;
+use tidegate::core::{
+    Access, Allowed, Call, CallLimits, Caller, Chunk, Content, Origin, Outcome, Principal, PromptArgument, ReplyEvent,
+    ResourceBody, Role, SnapshotBuilder, Target, TransportKind,
+};
+use tidegate::tools::declared::{DeclaredPrompt, DeclaredResource, Prepared, PromptPart, ResourceSource, TextTemplate};
+
+/// A folder `pages` with a page, a picture and traps, and a secret beside it.
+fn pages() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("pages");
+    std::fs::create_dir_all(pages.join("sub")).unwrap();
+    std::fs::write(folder.path().join("secret.md"), "secret").unwrap();
+    std::fs::write(pages.join("one.md"), "page one: ü").unwrap();
+    std::fs::write(pages.join("picture.md"), [0x89, b'P', b'N', b'G', 0xff]).unwrap();
+    std::fs::write(pages.join(".hidden.md"), "hidden").unwrap();
+    std::fs::write(pages.join("sub/two.md"), "page two").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(folder.path().join("secret.md"), pages.join("link.md")).unwrap();
+    folder
+}
+
+fn resource(folder: &Path) -> DeclaredResource {
+    DeclaredResource {
+        uri: "pages://{page}".to_owned(),
+        name: "page".to_owned(),
+        title: None,
+        description: None,
+        mime_type: None,
+        source: ResourceSource::File {
+            folder: folder.join("pages"),
+            path: TextTemplate::parse("{{page}}.md").unwrap(),
+        },
+        access: Access::default(),
+        limits: CallLimits::default(),
+        cache: None,
+    }
+}
+
+fn prompt() -> DeclaredPrompt {
+    DeclaredPrompt {
+        name: "about".to_owned(),
+        title: None,
+        description: "Asks about a page.".to_owned(),
+        arguments: vec![PromptArgument { name: "page".to_owned(), required: true, ..PromptArgument::default() }],
+        messages: vec![
+            (Role::User, PromptPart::Text(TextTemplate::parse("What is {{page}}?").unwrap())),
+            (Role::User, PromptPart::Resource(TextTemplate::parse("pages://{{page}}").unwrap())),
+        ],
+        access: Access::default(),
+    }
+}
+
+async fn node(folder: &Path) -> Node {
+    let node = Node::builder().without_built_in_tools().build();
+    let state = node.state([], &Allowed::NOTHING);
+    let Ok((Prepared::Template(template), None)) = resource(folder).prepare(state.view()).await else {
+        panic!("a template is declared");
+    };
+    let prompt = prompt().prepare(state.view()).unwrap();
+    node.enter(state.entries(|entries: SnapshotBuilder| entries.template(*template).prompt(prompt)));
+    node
+}
+
+/// What is answered, message by message.
+async fn ask(node: &Node, target: Target, argument: Option<(&str, &str)>) -> String {
+    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+    let mut call = Call::new(target, Caller::new(Principal::owner(), origin));
+    call.arguments.extend(argument.map(|(name, value)| (name.to_owned(), value.into())));
+    let mut reply = match node.registry().call(call) {
+        Ok(reply) => reply,
+        Err(error) => return error.to_string(),
+    };
+    let mut said = String::new();
+    while let Some(event) = reply.next().await {
+        match event {
+            ReplyEvent::Chunk(Chunk::Text(text)) => said.push_str(&text),
+            ReplyEvent::Chunk(Chunk::Block(content) | Chunk::Message(_, content)) => {
+                said.push_str(&described(content));
+                said.push('\n');
+            }
+            ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
+            ReplyEvent::End(Outcome::Failed(error)) => said.push_str(&error.to_string()),
+        }
+    }
+    said
+}
+
+fn described(content: Content) -> String {
+    match content {
+        Content::Text { text, .. } => text,
+        Content::Resource(contents) => match contents.body {
+            ResourceBody::Text(text) => format!("[{}: {text}]", contents.uri),
+            ResourceBody::Blob(bytes) => format!("[{}: {} bytes]", contents.uri, bytes.len()),
+        },
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_read_and_nothing_beside_its_folder() {
+    let folder = pages();
+    let node = node(folder.path()).await;
+    let read = async |uri: &str| ask(&node, Target::Resource(uri.to_owned()), None).await;
+    assert_eq!(read("pages://one").await, "page one: ü");
+    assert_eq!(read("pages://picture").await, "[pages://picture: 5 bytes]\n");
+    for uri in [
+        "pages://..%2Fsecret",
+        "pages://.hidden",
+        "pages://sub%2Ftwo",
+        "pages://sub/two",
+        "pages://link",
+        "pages://nothing",
+        "pages://%00",
+        "pages://",
+    ] {
+        assert_eq!(read(uri).await, format!("there is no resource {uri:?}"));
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_brings_its_resource_along() {
+    let folder = pages();
+    let node = node(folder.path()).await;
+    let about = async |page: &str| ask(&node, Target::Prompt("about".to_owned()), Some(("page", page))).await;
+    assert_eq!(about("one").await, "What is one?\n[pages://one: page one: ü]\n");
+    assert_eq!(about("../secret").await, "What is ../secret?\nthere is no resource \"pages://../secret\"");
+}
