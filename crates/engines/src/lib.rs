@@ -5,4 +5,4 @@
 
 pub mod embedded;
 
-pub use embedded::{Engine, EngineOptions, FileDatabase, FileLimits};
+pub use embedded::{ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, TextTable};

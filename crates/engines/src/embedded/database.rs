@@ -1,5 +1,6 @@
 //! A database whose tables are files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, type_name};
 
 use super::engine::Engine;
-use super::files::{FileLimits, Files};
+use super::files::{FileLimits, Files, TextTable, Told};
 use super::plan::{Sessions, Tables, plan};
 
 /// A database whose tables are the files below some paths.
@@ -43,6 +44,20 @@ impl FileDatabase {
         engine: &Engine,
         limits: FileLimits,
     ) -> Result<Self, Error> {
+        Self::open_told(name, paths, engine, limits, BTreeMap::new())
+    }
+
+    /// As [`FileDatabase::open_with`], with what the owner tells of tables of text files, by the tables' names.
+    ///
+    /// # Errors
+    /// As [`FileDatabase::open`].
+    pub fn open_told(
+        name: impl Into<String>,
+        paths: Vec<PathBuf>,
+        engine: &Engine,
+        limits: FileLimits,
+        told: BTreeMap<String, TextTable>,
+    ) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         if paths.is_empty() {
             let message = format!("the database {name:?} has no path");
@@ -62,7 +77,7 @@ impl FileDatabase {
         let paths = paths.into_iter().map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
         let sessions = Sessions::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self {
-            files: Arc::new(Files::new(paths, limits, engine.clone())),
+            files: Arc::new(Files::new(paths, limits, Told::new(told), engine.clone())),
             sessions: Arc::new(sessions),
             engine: engine.clone(),
             name,

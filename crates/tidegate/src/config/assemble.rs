@@ -10,17 +10,15 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use tidegate::{Node, State};
 use tidegate_auth::{Doorkeeper, Role};
-use tidegate_core::{
-    Allowed, Budget, CacheHint, CallLimits, Error, Grants, Limits, NamePattern, SnapshotBuilder, Toolset,
-};
-use tidegate_engines::{Engine, FileDatabase};
+use tidegate_core::{Allowed, Budget, CacheHint, CallLimits, Grants, Limits, NamePattern, SnapshotBuilder, Toolset};
+use tidegate_engines::{Engine, FileDatabase, FileLimits};
 use tidegate_query::Database;
 use tidegate_tools::DISCOVER;
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
 
 use super::problem::Problem;
 use super::types::{Config, DatabaseEntry};
-use super::{Broken, Loaded, entries, identity};
+use super::{Broken, Loaded, entries, identity, tables};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
@@ -164,23 +162,32 @@ impl Assembly {
                 problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
                 continue;
             }
-            let database = match known.get(&entry.name).filter(|(before, _)| before == entry) {
+            let unchanged = known.get(&entry.name).filter(|(before, _)| before == entry);
+            let database = match unchanged {
                 Some((_, database)) => Ok(database.clone()),
-                None => self.open_files(loaded, entry),
+                None => self.open_files(loaded, entry, &path),
             };
             match database {
                 Ok(database) => {
                     open.insert(entry.name.clone(), (entry.clone(), database));
                 }
-                Err(error) => problems.push(Problem::new(format!("{path}.files"), error.to_string())),
+                Err(mut wrong) => problems.append(&mut wrong),
             }
         }
         open
     }
 
-    fn open_files(&self, loaded: &Loaded, entry: &DatabaseEntry) -> Result<Arc<FileDatabase>, Error> {
+    fn open_files(
+        &self,
+        loaded: &Loaded,
+        entry: &DatabaseEntry,
+        path: &str,
+    ) -> Result<Arc<FileDatabase>, Vec<Problem>> {
+        let told = tables::text_tables(&entry.tables, path)?;
         let paths: Vec<PathBuf> = entry.files.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect();
-        FileDatabase::open(entry.name.clone(), paths, &self.engine).map(Arc::new)
+        let limits = FileLimits::default();
+        let opened = FileDatabase::open_told(entry.name.clone(), paths, &self.engine, limits, told);
+        opened.map(Arc::new).map_err(|error| vec![Problem::new(format!("{path}.files"), error.to_string())])
     }
 }
 

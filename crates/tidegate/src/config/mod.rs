@@ -8,6 +8,7 @@ mod identity;
 mod problem;
 mod quantities;
 mod shape;
+mod tables;
 mod types;
 
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod declared;
 mod demo;
+mod dialects;
 mod doctor;
 mod guide;
 mod help;

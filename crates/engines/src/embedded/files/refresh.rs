@@ -13,6 +13,7 @@ use super::limits::FileLimits;
 use super::probe::probe;
 use super::snapshot::{Assembly, ProbeResult, Snapshot};
 use super::table::Learned;
+use super::told::Told;
 use super::unite::location_of;
 use super::walk::{Fingerprint, FoundFile, Walker};
 use super::wall::{Wall, reason_of};
@@ -27,6 +28,7 @@ const PAUSE_PER_LOOK: u32 = 10;
 pub(crate) struct Files {
     paths: Vec<PathBuf>,
     limits: FileLimits,
+    told: Told,
     engine: Engine,
     learned: Arc<Learned>,
     state: Mutex<State>,
@@ -58,13 +60,18 @@ struct Look {
 }
 
 impl Files {
-    pub(crate) fn new(paths: Vec<PathBuf>, limits: FileLimits, engine: Engine) -> Self {
-        Self { paths, limits, engine, learned: Arc::default(), state: Mutex::default() }
+    pub(crate) fn new(paths: Vec<PathBuf>, limits: FileLimits, told: Told, engine: Engine) -> Self {
+        Self { paths, limits, told, engine, learned: Arc::default(), state: Mutex::default() }
     }
 
     /// Where readers tell what rows taught them.
     pub(crate) fn learned(&self) -> &Arc<Learned> {
         &self.learned
+    }
+
+    /// What the owner tells of its tables.
+    pub(crate) fn told(&self) -> &Told {
+        &self.told
     }
 
     /// How far it looks.
@@ -164,13 +171,13 @@ impl Files {
         let parts = self.engine.options().threads.max(1);
         let share = unknown.len().div_ceil(parts).max(1);
         let works = unknown.chunks(share).map(|files| {
-            let (files, wall, limits) = (files.to_vec(), wall.clone(), self.limits);
+            let (files, wall, limits, told) = (files.to_vec(), wall.clone(), self.limits, self.told.clone());
             self.engine.run_blocking(move || {
                 Ok(files
                     .into_iter()
                     .filter_map(|file| {
                         let fingerprint = *file.fingerprint.as_ref().ok()?;
-                        let result = probe(&file, &wall, &limits).map(Arc::new);
+                        let result = probe(&file, &wall, &limits, &told).map(Arc::new);
                         Some((file.location, (fingerprint, result)))
                     })
                     .collect::<Vec<_>>())

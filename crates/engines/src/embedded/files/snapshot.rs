@@ -198,8 +198,8 @@ fn picked(candidate: &Candidate, max: usize) -> impl Iterator<Item = &FoundFile>
 
 fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool) -> FileTable {
     let format = match table.shape {
-        Shape::Csv { delimiter: b'\t' } => "TSV",
-        Shape::Csv { .. } => "CSV",
+        Shape::Csv(dialect) if dialect.delimiter == b'\t' => "TSV",
+        Shape::Csv(_) => "CSV",
         Shape::Json => "JSON",
         Shape::Parquet => "Parquet",
         Shape::ArrowFile | Shape::ArrowStream => "Arrow",

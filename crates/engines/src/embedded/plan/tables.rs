@@ -53,8 +53,7 @@ impl Tables {
     fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         let (_, table) = self.snapshot.find(name)?;
         let table = table.as_ref().ok()?.clone();
-        let row_bytes_max = self.files.limits().row_bytes_max;
-        Some(Arc::new(FileTableProvider::new(table, self.files.learned().clone(), row_bytes_max)))
+        Some(Arc::new(FileTableProvider::new(table, self.files.clone())))
     }
 }
 

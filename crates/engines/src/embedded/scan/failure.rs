@@ -7,7 +7,7 @@ use datafusion::arrow::error::ArrowError;
 
 use tidegate_query::type_name;
 
-use crate::embedded::files::{Compression, Learned, problem_of};
+use crate::embedded::files::{Compression, Learned, TextTable, problem_of};
 
 /// Why a file could not be read to its end, written for callers.
 #[derive(Debug)]
@@ -54,6 +54,7 @@ pub(crate) fn explain(
     schema: &Schema,
     compression: Compression,
     learned: &Learned,
+    told: &TextTable,
 ) -> ReadFailure {
     let text = match error {
         ArrowError::IoError(_, error) => {
@@ -68,13 +69,16 @@ pub(crate) fn explain(
     let known = schema.field_with_name(misfit.column).map(|field| field.data_type().clone()).unwrap_or(DataType::Null);
     let wide = wide_enough(&known, misfit.value);
     let place = misfit.row.map(|row| format!("row {row} of ")).unwrap_or_default();
+    let is_told = told.columns.contains_key(misfit.column);
+    let why = if is_told { "the configuration makes" } else { "was taken for" };
+    let since = if is_told { "" } else { " after its first rows" };
     let message = format!(
-        "{place}the file {location} has {} in column {:?}, which was taken for {} after its first rows",
+        "{place}the file {location} has {} in column {:?}, which {why} {}{since}",
         misfit.value,
         misfit.column,
         type_name(&known),
     );
-    if known.is_nested() || known == wide {
+    if is_told || known.is_nested() || known == wide {
         return ReadFailure::new(message);
     }
     learned.learn(location, misfit.column, wide);
@@ -136,7 +140,7 @@ mod tests {
         let schema =
             Schema::new(vec![Field::new("id", DataType::Int64, true), Field::new("at", DataType::Date32, true)]);
         let learned = Learned::default();
-        let failure = explain(&error, "a.csv", &schema, Compression::None, &learned);
+        let failure = explain(&error, "a.csv", &schema, Compression::None, &learned, &TextTable::default());
         (failure.to_string(), learned)
     }
 

@@ -21,7 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use super::text_source::TextSource;
-use crate::embedded::files::{FileTable, Learned, Shape};
+use crate::embedded::files::{FileTable, Files, Shape};
 
 /// What stands before the locations of files. The only store of a query is registered for it:
 /// that of its snapshot, in the place of the local file system.
@@ -33,13 +33,12 @@ pub(crate) fn files_url() -> ObjectStoreUrl {
 #[derive(Debug)]
 pub(crate) struct FileTableProvider {
     table: Arc<FileTable>,
-    learned: Arc<Learned>,
-    row_bytes_max: usize,
+    files: Arc<Files>,
 }
 
 impl FileTableProvider {
-    pub(crate) fn new(table: Arc<FileTable>, learned: Arc<Learned>, row_bytes_max: usize) -> Self {
-        Self { table, learned, row_bytes_max }
+    pub(crate) fn new(table: Arc<FileTable>, files: Arc<Files>) -> Self {
+        Self { table, files }
     }
 
     fn is_about_partitions(&self, filter: &Expr) -> bool {
@@ -67,9 +66,7 @@ impl FileTableProvider {
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
         let schema = self.table.schema.clone();
         Ok(match self.table.shape {
-            Shape::Csv { .. } | Shape::Json => {
-                Arc::new(TextSource::new(self.table.clone(), self.learned.clone(), self.row_bytes_max))
-            }
+            Shape::Csv(_) | Shape::Json => Arc::new(TextSource::new(self.table.clone(), &self.files)),
             Shape::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
             Shape::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
             Shape::Parquet => {

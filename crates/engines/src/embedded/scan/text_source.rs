@@ -29,7 +29,8 @@ use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use super::exact::{with_numbers, with_numbers_as_text};
 use super::failure::{ReadFailure, explain};
 use crate::embedded::files::{
-    Allowance, ArrayElements, FileTable, Learned, Shape, column_names, first_byte, header_of, open_text,
+    Allowance, ArrayElements, CsvDialect, FileTable, Files, Learned, Shape, Told, column_names, first_byte, header_of,
+    open_text, written_as,
 };
 
 /// Reads a table of text files.
@@ -37,6 +38,7 @@ use crate::embedded::files::{
 pub(crate) struct TextSource {
     table: Arc<FileTable>,
     learned: Arc<Learned>,
+    told: Told,
     row_bytes_max: usize,
     batch_rows: usize,
     projection: SplitProjection,
@@ -44,9 +46,17 @@ pub(crate) struct TextSource {
 }
 
 impl TextSource {
-    pub(crate) fn new(table: Arc<FileTable>, learned: Arc<Learned>, row_bytes_max: usize) -> Self {
+    pub(crate) fn new(table: Arc<FileTable>, files: &Files) -> Self {
         let projection = SplitProjection::unprojected(&table.schema);
-        Self { table, learned, row_bytes_max, batch_rows: 1_024, projection, metrics: ExecutionPlanMetricsSet::new() }
+        Self {
+            table,
+            learned: files.learned().clone(),
+            told: files.told().clone(),
+            row_bytes_max: files.limits().row_bytes_max,
+            batch_rows: 1_024,
+            projection,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
     }
 }
 
@@ -61,6 +71,7 @@ impl FileSource for TextSource {
             store,
             table: self.table.clone(),
             learned: self.learned.clone(),
+            told: self.told.clone(),
             row_bytes_max: self.row_bytes_max,
             batch_rows: self.batch_rows,
             columns: self.projection.file_indices.clone(),
@@ -92,7 +103,7 @@ impl FileSource for TextSource {
 
     fn file_type(&self) -> &str {
         match self.table.shape {
-            Shape::Csv { .. } => "csv",
+            Shape::Csv(_) => "csv",
             _ => "json",
         }
     }
@@ -118,6 +129,7 @@ struct TextOpener {
     store: Arc<dyn ObjectStore>,
     table: Arc<FileTable>,
     learned: Arc<Learned>,
+    told: Told,
     row_bytes_max: usize,
     batch_rows: usize,
     /// The columns to read, by their position in the files.
@@ -145,9 +157,9 @@ impl TextOpener {
     fn rows(&self, file: File, location: &str) -> Result<Rows> {
         let allowance = Allowance::of(self.row_bytes_max);
         let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match self.table.shape {
-            Shape::Csv { delimiter } => {
-                self.check_header(&file, delimiter, location)?;
-                Box::new(self.csv_rows(file, delimiter, location, &allowance)?)
+            Shape::Csv(dialect) => {
+                self.check_header(&file, dialect, location)?;
+                Box::new(self.csv_rows(file, dialect, location, &allowance)?)
             }
             _ => self.json_rows(file, location, &allowance)?,
         };
@@ -161,14 +173,13 @@ impl TextOpener {
     fn csv_rows(
         &self,
         file: File,
-        delimiter: u8,
+        dialect: CsvDialect,
         location: &str,
         allowance: &Allowance,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + use<>> {
         let text = open_text(file, self.table.compression, allowance.clone()).map_err(|e| unreadable(location, &e))?;
-        csv::ReaderBuilder::new(self.table.schema.file_schema().clone())
-            .with_header(true)
-            .with_delimiter(delimiter)
+        written_as(csv::ReaderBuilder::new(self.table.schema.file_schema().clone()), dialect)
+            .with_header(dialect.has_header)
             .with_batch_size(self.batch_rows)
             .with_projection(self.columns.clone())
             .build_buffered(text)
@@ -200,14 +211,14 @@ impl TextOpener {
     }
 
     /// CSV is read by position, so each file of a folder must have the columns of the table.
-    fn check_header(&self, mut file: &File, delimiter: u8, location: &str) -> Result<()> {
+    fn check_header(&self, mut file: &File, dialect: CsvDialect, location: &str) -> Result<()> {
         if self.table.files.len() < 2 {
             return Ok(());
         }
         let unreadable = |reason: &str| unreadable(location, reason);
         let again = file.try_clone()?;
         let allowance = Allowance::of(self.row_bytes_max);
-        let header = header_of(again, self.table.compression, delimiter, allowance).map_err(|e| unreadable(&e))?;
+        let header = header_of(again, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
         file.rewind()?;
         let names = column_names(&header);
         let wanted = self.table.schema.file_schema().fields();
@@ -221,7 +232,8 @@ impl TextOpener {
 
     fn failed(&self, error: &ArrowError, location: &str) -> DataFusionError {
         let schema = self.table.schema.file_schema();
-        let failure = explain(error, location, schema, self.table.compression, &self.learned);
+        let told = self.told.about(location);
+        let failure = explain(error, location, schema, self.table.compression, &self.learned, &told);
         DataFusionError::External(Box::new(failure))
     }
 }

@@ -15,10 +15,12 @@ use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::Format;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, Schema, TimestampMicrosecondType};
 use datafusion::arrow::error::ArrowError;
+use regex::Regex;
 
 use super::super::kind::Compression;
 use super::super::limits::FileLimits;
 use super::super::text::{Allowance, first_byte, open_text, problem_of};
+use super::super::told::{CsvDialect, TextTable};
 use super::super::widen::{Bend, TEXT_TIMESTAMP, wider};
 use super::{Probed, Shape, text_column};
 
@@ -33,14 +35,20 @@ const SPOT_ROWS: usize = 200;
 
 type Open<'a> = &'a dyn Fn() -> Result<File, String>;
 
-/// Looks into a CSV file of `bytes`.
-pub(super) fn probe(
-    open: Open<'_>,
-    compression: Compression,
-    delimiter: Option<u8>,
-    bytes: u64,
-    limits: &FileLimits,
-) -> Result<Probed, String> {
+/// A CSV file that is looked into.
+pub(super) struct CsvFile<'a> {
+    pub(super) open: Open<'a>,
+    pub(super) compression: Compression,
+    /// What its name says of the delimiter.
+    pub(super) delimiter: Option<u8>,
+    pub(super) bytes: u64,
+    /// What its owner tells of it.
+    pub(super) told: &'a TextTable,
+}
+
+/// Looks into a CSV file.
+pub(super) fn probe(file: &CsvFile<'_>, limits: &FileLimits) -> Result<Probed, String> {
+    let CsvFile { open, compression, delimiter, bytes, told } = *file;
     let allowance = || Allowance::of(limits.row_bytes_max);
     let mut text = open_text(open()?, compression, allowance())?;
     let first = first_byte(&mut text).map_err(|error| problem_of(&error, compression))?;
@@ -51,18 +59,28 @@ pub(super) fn probe(
     if start.contains(&0) {
         return Err("it is no text".to_owned());
     }
-    let delimiter = delimiter.unwrap_or_else(|| delimiter_of(start));
-    let names = column_names(&header_of(open()?, compression, delimiter, allowance())?);
+    let found = told.delimiter.or(delimiter).unwrap_or_else(|| delimiter_of(start));
+    let dialect = CsvDialect::new(found, told);
+    let names = column_names(&header_of(open()?, compression, dialect, allowance())?);
+    if let Some(unknown) = told.columns.keys().find(|column| !names.contains(column)) {
+        return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {}", names.join(", ")));
+    }
     let untyped = |types: &[DataType]| {
         Arc::new(Schema::new(
             names.iter().zip(types).map(|(name, data_type)| text_column(name, data_type.clone())).collect::<Vec<_>>(),
         ))
     };
     let all_text = untyped(&vec![DataType::Utf8; names.len()]);
+    let as_told = |types: &[DataType]| {
+        let told_or_found = |(name, found): (&String, &DataType)| {
+            told.columns.get(name).map_or_else(|| found.clone(), |column| column.data_type())
+        };
+        untyped(&names.iter().zip(types).map(told_or_found).collect::<Vec<_>>())
+    };
 
-    let builder = || ReaderBuilder::new(all_text.clone()).with_delimiter(delimiter);
+    let builder = || written_as(ReaderBuilder::new(all_text.clone()), dialect);
     let mut rows = builder()
-        .with_header(true)
+        .with_header(dialect.has_header)
         .with_batch_size(limits.inferred_rows)
         .build_buffered(open_text(open()?, compression, allowance())?)
         .map_err(|error| reason_of(&error, compression))?;
@@ -70,8 +88,8 @@ pub(super) fn probe(
     let mut types = vec![DataType::Null; names.len()];
     let Some(sample) = sample else {
         return Ok(Probed {
-            shape: Shape::Csv { delimiter },
-            schema: untyped(&types),
+            shape: Shape::Csv(dialect),
+            schema: as_told(&types),
             rows: Some(0),
             row_bytes: None,
             statistics: None,
@@ -89,8 +107,8 @@ pub(super) fn probe(
     }
     let is_all = sample.num_rows() < limits.inferred_rows;
     Ok(Probed {
-        shape: Shape::Csv { delimiter },
-        schema: untyped(&types),
+        shape: Shape::Csv(dialect),
+        schema: as_told(&types),
         rows: is_all.then_some(sample.num_rows() as u64),
         row_bytes: Some(row_bytes(&sample)),
         statistics: None,
@@ -117,15 +135,40 @@ fn delimiter_of(start: &[u8]) -> u8 {
     counts.iter().position(|&count| count == most).map_or(b',', |index| DELIMITERS[index])
 }
 
-/// The values of the first line.
+/// A reader of files that are written in `dialect`.
+pub(crate) fn written_as(builder: ReaderBuilder, dialect: CsvDialect) -> ReaderBuilder {
+    let mut builder = builder.with_delimiter(dialect.delimiter).with_quote(dialect.quote);
+    if let Some(comment) = dialect.comment {
+        builder = builder.with_comment(comment);
+    }
+    match dialect.null().and_then(null_pattern) {
+        Some(null) => builder.with_null_regex(null),
+        None => builder,
+    }
+}
+
+/// The text for null, or nothing at all.
+fn null_pattern(null: &str) -> Option<Regex> {
+    Regex::new(&format!("^(?:{})?$", regex::escape(null))).ok()
+}
+
+/// The values of the first line; without a header as many names as it has values.
 pub(crate) fn header_of(
     file: File,
     compression: Compression,
-    delimiter: u8,
+    dialect: CsvDialect,
     allowance: Allowance,
 ) -> Result<Vec<String>, String> {
     let text = open_text(file, compression, allowance)?;
-    let format = Format::default().with_header(true).with_delimiter(delimiter);
+    let mut format =
+        Format::default().with_header(dialect.has_header).with_delimiter(dialect.delimiter).with_quote(dialect.quote);
+    if let Some(comment) = dialect.comment {
+        format = format.with_comment(comment);
+    }
+    if !dialect.has_header {
+        let (schema, _) = format.infer_schema(text, Some(1)).map_err(|error| reason_of(&error, compression))?;
+        return Ok(vec![String::new(); schema.fields().len()]);
+    }
     let (schema, _) = format.infer_schema(text, Some(0)).map_err(|error| reason_of(&error, compression))?;
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }

@@ -12,19 +12,17 @@ use datafusion::common::Statistics;
 
 use super::kind::{Compression, FileKind, NamedFormat};
 use super::limits::FileLimits;
+use super::told::{CsvDialect, Told};
 use super::walk::FoundFile;
 use super::wall::Wall;
 
-pub(crate) use csv::{column_names, header_of};
+pub(crate) use csv::{column_names, header_of, written_as};
 
 /// How the contents of a file are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     /// Values between delimiters.
-    Csv {
-        /// What stands between two values.
-        delimiter: u8,
-    },
+    Csv(CsvDialect),
     /// Objects, in an array or one after the other.
     Json,
     /// Parquet.
@@ -38,7 +36,7 @@ pub(crate) enum Shape {
 impl Shape {
     /// Whether its types were learned from its first rows and not told by the file.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Self::Csv { .. } | Self::Json)
+        matches!(self, Self::Csv(_) | Self::Json)
     }
 }
 
@@ -57,7 +55,7 @@ pub(crate) struct Probed {
 }
 
 /// Looks into `file`. The error is the reason why it cannot be read, for people.
-pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits) -> Result<Probed, String> {
+pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &Told) -> Result<Probed, String> {
     let fingerprint = file.fingerprint.as_ref().map_err(Clone::clone)?;
     let FileKind { format, compression } = file.kind;
     if fingerprint.bytes == 0 {
@@ -65,8 +63,12 @@ pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits) -> Resul
     }
     let open = || -> Result<File, String> { wall.open(&file.path).map_err(|refusal| refusal.reason()) };
     let probed = match format {
-        NamedFormat::Csv => csv::probe(&open, compression, None, fingerprint.bytes, limits),
-        NamedFormat::Tsv => csv::probe(&open, compression, Some(b'\t'), fingerprint.bytes, limits),
+        NamedFormat::Csv | NamedFormat::Tsv => {
+            let told = told.about(&file.location);
+            let delimiter = (format == NamedFormat::Tsv).then_some(b'\t');
+            let file = csv::CsvFile { open: &open, compression, delimiter, bytes: fingerprint.bytes, told: &told };
+            csv::probe(&file, limits)
+        }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe(open()?, compression, limits),
         NamedFormat::Parquet | NamedFormat::Arrow if compression != Compression::None => {
             Err("files of this format are compressed inside, not as a whole; unpack it".to_owned())
