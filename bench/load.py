@@ -20,6 +20,7 @@ CONNECTIONS = 50
 WARM_SECONDS = 2
 
 HELLO, RMCP, NODE = "tidegate, one tool", "rmcp 3.9, one tool", "tidegate serve, ten tools"
+ASKING = "tidegate, one tool, behind a key"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Run:
     server_cpu_us_per_request: float
 
 
-LISTS = [Load(server, "tools/list", "tools/list", {}) for server in (HELLO, RMCP)]
+LISTS = [Load(server, "tools/list", "tools/list", {}) for server in (HELLO, ASKING, RMCP)]
 CALLS = [
     Load(server, "tools/call hello", "tools/call", {"name": "hello", "arguments": {"name": "tide"}})
     for server in (HELLO, RMCP)
@@ -67,7 +68,7 @@ def main() -> None:
     parser.add_argument("--hello", type=Path, default=TARGET / "release/tidegate-hello")
     parser.add_argument("--peer", type=Path, default=TARGET / "peer/release/rmcp-hello")
     options = parser.parse_args()
-    servers = {HELLO: Server(options.hello), RMCP: Server(options.peer)}
+    servers = {HELLO: Server(options.hello), ASKING: Server(options.hello, "--ask"), RMCP: Server(options.peer)}
     loads = LISTS + CALLS
     if TIDEGATE.exists():
         servers[NODE] = Server.tidegate(CACHE / "tpch-0.1")
@@ -88,7 +89,7 @@ def main() -> None:
 def check(server: Server, load: Load) -> None:
     """One answer is looked at before thousands are counted."""
     connection = wire.connect(server.address)
-    response = wire.send(connection, load.method, load.params)
+    response = wire.send(connection, load.method, load.params, server.key)
     text = response.read()
     is_json = (response.getheader("Content-Type") or "").startswith("application/json")
     result = json.loads(text).get("result") if response.status == HTTPStatus.OK and is_json else None
@@ -99,7 +100,7 @@ def check(server: Server, load: Load) -> None:
 
 def run_wrk(server: Server, load: Load, seconds: int) -> Run:
     body = json.dumps(wire.message(load.method, load.params), separators=(",", ":"))
-    lines = [f"{name}: {value}\n" for name, value in wire.headers(load.method, load.params.get("name")).items()]
+    lines = [f"{name}: {value}\n" for name, value in wire.headers(load.method, load.params.get("name"), server.key).items()]
     with tempfile.TemporaryDirectory() as folder:
         body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
         body_path.write_text(body)

@@ -19,6 +19,8 @@ START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 RSS_SAMPLE_SECONDS = 0.02
 ADDRESS = re.compile(rb"(127\.0\.0\.1:\d+)")
+# Printed before the address by a server that asks for one.
+KEY = re.compile(rb"(tg_\S+)")
 
 
 class Server:
@@ -27,6 +29,7 @@ class Server:
     def __init__(self, *command: str | Path) -> None:
         self.command = [str(part) for part in command]
         self.address = ""
+        self.key: str | None = None
 
     @classmethod
     def tidegate(cls, *arguments: str | Path) -> Server:
@@ -45,6 +48,8 @@ class Server:
                     raise RuntimeError(f"{self.command} ended: {said.decode(errors='replace')}")
                 said += piece
         self.address = found[1].decode()
+        if shown := KEY.search(said):
+            self.key = shown[1].decode()
         threading.Thread(target=discard, args=(output,), daemon=True).start()
         return self
 

@@ -50,14 +50,15 @@ def message(method: str, params: Json | None = None, request_id: int = 1) -> Jso
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**(params or {}), "_meta": META}}
 
 
-def headers(method: str, name: str | None = None) -> dict[str, str]:
-    """The headers that a request of the revision must have."""
+def headers(method: str, name: str | None = None, key: str | None = None) -> dict[str, str]:
+    """The headers that a request of the revision must have, and the key that the server asks for."""
     return {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": REVISION,
         "Mcp-Method": method,
         **({"Mcp-Name": name} if name else {}),
+        **({"Authorization": f"Bearer {key}"} if key else {}),
     }
 
 
@@ -65,10 +66,12 @@ def connect(address: str) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(address, timeout=CALL_SECONDS_MAX)
 
 
-def send(connection: http.client.HTTPConnection, method: str, params: Json) -> http.client.HTTPResponse:
+def send(
+    connection: http.client.HTTPConnection, method: str, params: Json, key: str | None = None
+) -> http.client.HTTPResponse:
     """Sends a request and gives its response once the headers are there."""
     body = json.dumps(message(method, params)).encode()
-    connection.request("POST", "/mcp", body, headers(method, params.get("name")))
+    connection.request("POST", "/mcp", body, headers(method, params.get("name"), key))
     return connection.getresponse()
 
 

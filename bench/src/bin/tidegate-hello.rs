@@ -1,11 +1,13 @@
 //! The same tool as `peers/rmcp-hello`, served by our core, protocol and transport, with the log and
-//! the metrics of a real node listening. Prints its address.
+//! the metrics of a real node listening. Prints its address; with `--ask` it asks callers for a key, which it
+//! prints before.
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tidegate_auth::{Gate, GateOptions, KeyFile, Role};
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Content, Error, ErrorKind, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Content, Error, ErrorKind, Grants, Metadata, Registry, SnapshotBuilder, Tool, handler_fn};
 use tidegate_mcp::{About, Service};
 use tidegate_transport::Metrics;
 use tidegate_transport::http::{HttpOptions, serve};
@@ -26,10 +28,24 @@ async fn main() -> anyhow::Result<()> {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let service = Service::new(registry, about);
-    let server = serve(listener, service, metrics, HttpOptions::default(), CancellationToken::new())?;
+    let mut options = HttpOptions::default();
+    if std::env::args().any(|argument| argument == "--ask") {
+        options.authenticator = Arc::new(gate()?);
+    }
+    let server = serve(listener, service, metrics, options, CancellationToken::new())?;
     tidegate_bench::print_line(&server.address().to_string())?;
     server.ended().await;
     Ok(())
+}
+
+/// A gate with one key, which is printed.
+fn gate() -> anyhow::Result<Gate> {
+    let folder = tempfile::tempdir()?;
+    let keys = KeyFile::new(folder.path().join("keys.json"));
+    let role = Role { name: "caller".to_owned(), grants: Grants::everything(), claims: Map::new() };
+    let added = keys.add("bench", std::slice::from_ref(&role.name), None)?;
+    tidegate_bench::print_line(added.key.expose())?;
+    Ok(Gate::new(GateOptions { keys: Some(keys), roles: vec![role], ..GateOptions::default() })?)
 }
 
 fn hello() -> anyhow::Result<Tool> {
