@@ -174,7 +174,11 @@ impl Builder {
                 None => Ok(()),
             },
             Event::Alias(anchor) => match self.anchors.get(anchor).cloned() {
-                Some(node) => self.close(node, 0),
+                Some(node) => {
+                    // The node itself is counted when it is put where it belongs.
+                    self.values += size(&node) - 1;
+                    self.close(node, 0)
+                }
                 None => refuse("refers to something that is not there"),
             },
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -183,7 +187,7 @@ impl Builder {
 
     /// Puts a node that is complete where it belongs.
     fn close(&mut self, node: Node, anchor: usize) -> Result<(), Vec<Problem>> {
-        self.values += size(&node);
+        self.values += 1;
         if self.values > VALUES_MAX {
             return Err(vec![Problem::at(node.place, format!("makes the file larger than {VALUES_MAX} values"))]);
         }
@@ -286,5 +290,43 @@ fn plain(text: &str) -> Value {
             serde_json::Number::from_f64(number).map_or(Value::from(text), Value::Number)
         }
         _ => Value::from(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Document, Vec<Problem>> {
+        Document::parse(Path::new("/x.yaml"), text, &Variables::new(Path::new("/"), |_| None))
+    }
+
+    #[test]
+    fn scalars_have_the_types_of_the_core_schema() {
+        let document = parse("[1, -2.5, true, null, ~, '1', no, 0x1f, 1e400, 2013-01-01, .5]").unwrap();
+        let expected = serde_json::json!([1, -2.5, true, null, null, "1", "no", "0x1f", "1e400", "2013-01-01", 0.5]);
+        assert_eq!(document.value, expected);
+    }
+
+    #[test]
+    fn places_are_found_by_path() {
+        let document = parse("a:\n  - b: 1\n    c: {d: 2}\n").unwrap();
+        let place = |path: &str| document.place(path).map(|place| (place.line, place.column));
+        assert_eq!((place("a"), place("a[0].c"), place("a[0].c.d")), (Some((1, 1)), Some((3, 5)), Some((3, 9))));
+        assert_eq!(place("a[0].nothing.at_all"), place("a[0]"), "the nearest around it");
+    }
+
+    #[test]
+    fn aliases_repeat_what_they_name_within_bounds() {
+        let document = parse("a: &x [1, 2]\nb: *x\n").unwrap();
+        assert_eq!(document.value["b"], serde_json::json!([1, 2]));
+        let bomb: String = (1..12)
+            .map(|level| format!("l{level}: &l{level} [{}]\n", vec![format!("*l{}", level - 1); 10].join(", ")))
+            .collect();
+        let problems = parse(&format!("l0: &l0 [x]\n{bomb}")).unwrap_err();
+        assert!(problems[0].message.contains("larger than"), "{problems:?}");
+        let many = "- [1, 2, 3, [4, [5]]]\n".repeat(15_000);
+        assert!(parse(&many).is_ok(), "a long honest file is taken");
+        assert!(parse(&"[".repeat(100)).is_err());
     }
 }
