@@ -10,6 +10,8 @@ use crate::dialect::SqlDialect;
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
     match dialect {
         SqlDialect::DataFusion => &["generate_series", "range", "unnest"],
+        SqlDialect::Postgres => &["generate_series", "unnest"],
+        SqlDialect::Sqlite => &["json_each", "json_tree"],
     }
 }
 

@@ -99,7 +99,7 @@ fn parsed<T>(
     dialect: SqlDialect,
 ) -> Result<T, Error> {
     let grammar = match dialect {
-        SqlDialect::DataFusion => BoundedDialect::new(tokens.len()),
+        SqlDialect::DataFusion | SqlDialect::Postgres | SqlDialect::Sqlite => BoundedDialect::new(tokens.len()),
     };
     let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let result = parse(&mut parser);

@@ -81,7 +81,7 @@ pub(super) fn join(relation: TableFactor, kind: JoinKind, condition: Expr) -> Jo
 /// The call of an aggregate function; without an argument it counts rows.
 pub(super) fn aggregate(function: Function, argument: Option<Expr>, distinct: bool, dialect: SqlDialect) -> Expr {
     let name = match dialect {
-        SqlDialect::DataFusion => match function {
+        SqlDialect::DataFusion | SqlDialect::Postgres | SqlDialect::Sqlite => match function {
             Function::Count | Function::CountDistinct => "count",
             Function::Sum => "sum",
             Function::Avg => "avg",

@@ -1,0 +1,1 @@
+//! The engine of PostgreSQL: rows streamed into Arrow behind three walls.

@@ -1,0 +1,1 @@
+//! The engine of SQLite: files opened read-only, rows streamed into Arrow.
