@@ -42,6 +42,17 @@ pub trait Database: Send + Sync + 'static {
     /// `InvalidArguments` when the database refuses the statement: unknown tables (with the
     /// nearest names), unknown columns (with the table's columns), mistyped expressions.
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error>;
+
+    /// The columns of the answer to `statement`, with less work than a plan where the database can.
+    ///
+    /// # Errors
+    /// As [`Database::plan`].
+    async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
+        Ok(self.plan(statement, principal).await?.schema())
+    }
+
+    /// Ends what still runs and lets go of what is open, as far as that is not left to dropping.
+    async fn close(&self) {}
 }
 
 /// A statement that is ready to run.
@@ -60,7 +71,10 @@ pub trait Plan: Send + Sync {
     fn is_blocking(&self) -> bool;
 
     /// The plan as text for people and models.
-    fn explain(&self) -> String;
+    ///
+    /// # Errors
+    /// When the database has to be asked for it and fails.
+    async fn explain(&self) -> Result<String, Error>;
 
     /// Runs it. The stream ends early, with an error, when `job` is cancelled; dropping it stops
     /// the query.

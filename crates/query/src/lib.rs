@@ -23,6 +23,7 @@ mod spec;
 mod statement;
 mod structured;
 mod template;
+mod transaction;
 
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
@@ -32,6 +33,7 @@ pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,
 };
-pub use statement::{Parameter, SqlDialect, Statement};
+pub use statement::{Author, Parameter, SqlDialect, Statement};
 pub use structured::output_schema;
 pub use template::{FilledSql, Filling, SqlTemplate};
+pub use transaction::{Isolation, Transaction};

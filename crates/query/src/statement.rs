@@ -11,22 +11,36 @@ pub use crate::dialect::SqlDialect;
 pub use crate::parameter::Parameter;
 use crate::parse;
 use crate::policy::{self, Findings};
+use crate::transaction::Transaction;
 
-/// SQL that was parsed, is exactly one read-only statement, and whose tables and functions are
-/// known. Cheap to clone.
+/// One statement with its parameters. Cheap to clone.
+///
+/// A caller's was parsed, is exactly one that only reads, and its tables and functions are known. An owner's, which
+/// stands in the configuration, may be as it is: the database itself says whether it can be run.
 #[derive(Clone)]
 pub struct Statement {
-    checked: Arc<Checked>,
+    written: Arc<Written>,
     parameters: Arc<[Parameter]>,
+    transaction: Arc<Transaction>,
+}
+
+/// Who wrote a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Author {
+    /// Whoever calls; the policy binds the statement.
+    Caller,
+    /// Whoever configured the node.
+    Owner,
 }
 
 /// What does not depend on the parameters' values.
-struct Checked {
-    ast: ast::Statement,
+struct Written {
     text: String,
     dialect: SqlDialect,
-    findings: Findings,
+    author: Author,
     placeholders: usize,
+    /// What is known of a statement that was parsed.
+    parsed: Option<(ast::Statement, Findings)>,
 }
 
 impl Statement {
@@ -42,7 +56,15 @@ impl Statement {
         let findings = policy::check(&ast, dialect)?;
         let placeholders = number_placeholders(&mut ast)?;
         let text = parse::faithful_text(&ast, sql, dialect)?;
-        Ok(Self::of(Checked { ast, text, dialect, findings, placeholders }))
+        Ok(Self::of(Written { text, dialect, author: Author::Caller, placeholders, parsed: Some((ast, findings)) }))
+    }
+
+    /// A statement of the configuration, which its database alone judges, with the values of its placeholders `$1`,
+    /// `$2`, ….
+    pub fn of_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
+        let (text, placeholders) = (text.into(), parameters.len());
+        let statement = Self::of(Written { text, dialect, author: Author::Owner, placeholders, parsed: None });
+        Self { parameters: parameters.into(), ..statement }
     }
 
     /// A statement from an AST that we made ourselves; the policy binds it all the same.
@@ -54,11 +76,12 @@ impl Statement {
         let findings = policy::check(&ast, dialect)?;
         let placeholders = number_placeholders(&mut ast)?;
         let text = parse::printed(&ast, dialect)?;
-        Self::of(Checked { ast, text, dialect, findings, placeholders }).with_parameters(parameters)
+        Self::of(Written { text, dialect, author: Author::Caller, placeholders, parsed: Some((ast, findings)) })
+            .with_parameters(parameters)
     }
 
-    fn of(checked: Checked) -> Self {
-        Self { checked: Arc::new(checked), parameters: Arc::new([]) }
+    fn of(written: Written) -> Self {
+        Self { written: Arc::new(written), parameters: Arc::new([]), transaction: Transaction::read_only() }
     }
 
     /// The statement with `parameters` bound to its placeholders.
@@ -66,14 +89,20 @@ impl Statement {
     /// # Errors
     /// `InvalidArguments` when there are more or fewer than the statement has placeholders.
     pub fn with_parameters(&self, parameters: Vec<Parameter>) -> Result<Self, Error> {
-        let statement = Self { checked: self.checked.clone(), parameters: parameters.into() };
+        let statement = Self { parameters: parameters.into(), ..self.clone() };
         statement.check_parameters()?;
         Ok(statement)
     }
 
+    /// The statement, to be run in `transaction`.
+    #[must_use]
+    pub fn in_transaction(self, transaction: Arc<Transaction>) -> Self {
+        Self { transaction, ..self }
+    }
+
     /// Whether each placeholder has its parameter.
     pub(crate) fn check_parameters(&self) -> Result<(), Error> {
-        let (wanted, came) = (self.checked.placeholders, self.parameters.len());
+        let (wanted, came) = (self.written.placeholders, self.parameters.len());
         if wanted == came {
             return Ok(());
         }
@@ -86,30 +115,41 @@ impl Statement {
             .with_hint("Give exactly one value for each placeholder, in their order."))
     }
 
-    /// The parsed statement; always a query.
-    pub fn ast(&self) -> &ast::Statement {
-        &self.checked.ast
+    /// The parsed statement, always a query; none for one that its database alone judges.
+    pub fn ast(&self) -> Option<&ast::Statement> {
+        self.written.parsed.as_ref().map(|(ast, _)| ast)
     }
 
-    /// Its text, normalised: it parses back to exactly [`Statement::ast`].
+    /// Its text; that of a parsed one is normalised and parses back to exactly [`Statement::ast`].
     pub fn text(&self) -> &str {
-        &self.checked.text
+        &self.written.text
     }
 
     /// The SQL it is written in.
     pub fn dialect(&self) -> SqlDialect {
-        self.checked.dialect
+        self.written.dialect
+    }
+
+    /// Who wrote it.
+    pub fn author(&self) -> Author {
+        self.written.author
+    }
+
+    /// The transaction that it is to be run in, where its database has any.
+    pub fn transaction(&self) -> &Arc<Transaction> {
+        &self.transaction
     }
 
     /// The tables that it reads, unquoted, each once, in the order of their first mention; names
-    /// of common table expressions are not among them.
+    /// of common table expressions are not among them. None are known of a statement that was not parsed.
     pub fn tables(&self) -> &[String] {
-        &self.checked.findings.tables
+        self.written.parsed.as_ref().map_or(&[], |(_, findings)| &findings.tables)
     }
 
-    /// The functions that it calls, in lower case, each once, in the order of their first mention.
+    /// The functions that it calls, in lower case, each once, in the order of their first mention. None are known
+    /// of a statement that was not parsed.
     pub fn functions(&self) -> &[String] {
-        &self.checked.findings.functions
+        self.written.parsed.as_ref().map_or(&[], |(_, findings)| &findings.functions)
     }
 
     /// The values of its placeholders, `$1` first.
@@ -119,7 +159,7 @@ impl Statement {
 
     /// How many placeholders it has.
     pub fn placeholders(&self) -> usize {
-        self.checked.placeholders
+        self.written.placeholders
     }
 }
 

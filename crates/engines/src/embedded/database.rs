@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, type_name};
 
 use super::engine::Engine;
 use super::files::{FileLimits, Files, TextTable, Told};
-use super::plan::{Sessions, Tables, plan};
+use super::plan::{Sessions, Tables, describe, plan};
 
 /// A database whose tables are the files below some paths.
 ///
@@ -83,6 +84,10 @@ impl FileDatabase {
             name,
         })
     }
+
+    async fn tables(&self) -> Result<Tables, Error> {
+        Ok(Tables { database: self.name.clone(), snapshot: self.files.current().await?, files: self.files.clone() })
+    }
 }
 
 #[async_trait]
@@ -117,9 +122,11 @@ impl Database for FileDatabase {
     }
 
     async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let tables =
-            Tables { database: self.name.clone(), snapshot: self.files.current().await?, files: self.files.clone() };
-        let planning = plan(statement.clone(), tables, self.sessions.clone(), self.engine.clone());
+        let planning = plan(statement.clone(), self.tables().await?, self.sessions.clone(), self.engine.clone());
         Ok(Box::new(self.engine.run(planning).await?))
+    }
+
+    async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {
+        self.engine.run(describe(statement.clone(), self.tables().await?, self.sessions.clone())).await
     }
 }

@@ -97,7 +97,7 @@ async fn partitions_are_columns_and_choose_the_files() {
     assert_eq!(node.columns("events").await.unwrap(), "id bigint, name text, year bigint, month text");
     let rows = node.rows("SELECT id, year, month FROM events WHERE year = 2023 AND month > '01'").await;
     assert_eq!(rows, "3|2023|02");
-    let plan = node.plan("SELECT id FROM events WHERE year = 2024").await.unwrap().explain();
+    let plan = node.plan("SELECT id FROM events WHERE year = 2024").await.unwrap().explain().await.unwrap();
     assert!(plan.contains("year=2024") && !plan.contains("year=2023/month"), "{plan}");
     assert_eq!(node.rows("SELECT year, count(*) FROM events GROUP BY year ORDER BY year").await, "2023|3\n2024|1");
     assert_eq!(node.rows("SELECT n, city FROM cities ORDER BY n").await, "1|São Paulo\n2|null");

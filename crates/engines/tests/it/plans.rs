@@ -55,7 +55,7 @@ async fn a_plan_knows_whether_its_first_row_needs_all_of_its_input() {
 #[tokio::test]
 async fn a_plan_is_shown_without_paths_of_this_machine() {
     let (folder, node) = database();
-    let text = node.plan("SELECT name FROM t WHERE id > 9990 ORDER BY name LIMIT 3").await.unwrap().explain();
+    let text = node.plan("SELECT name FROM t WHERE id > 9990 ORDER BY name LIMIT 3").await.unwrap().explain().await.unwrap();
     assert!(!text.contains(&folder.path().display().to_string()), "{text}");
     assert_snapshot!(text, @r"
     Logical plan:
@@ -71,7 +71,7 @@ async fn a_plan_is_shown_without_paths_of_this_machine() {
           RepartitionExec: partitioning=RoundRobinBatch(2), input_partitions=1
             DataSourceExec: file_groups={1 group: [[t.csv]]}, projection=[id, name], file_type=csv
     ");
-    assert_snapshot!(node.plan("SELECT * FROM n WHERE id < 5").await.unwrap().explain(), @r"
+    assert_snapshot!(node.plan("SELECT * FROM n WHERE id < 5").await.unwrap().explain().await.unwrap(), @r"
     Logical plan:
     Filter: n.id < Int64(5)
       TableScan: n projection=[id, name], partial_filters=[n.id < Int64(5)]

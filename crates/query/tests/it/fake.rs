@@ -124,8 +124,8 @@ impl Plan for Fake {
         self.is_blocking
     }
 
-    fn explain(&self) -> String {
-        "fake".to_owned()
+    async fn explain(&self) -> Result<String, tidegate_core::Error> {
+        Ok("fake".to_owned())
     }
 
     async fn run(self: Box<Self>, _job: &tidegate_core::Job) -> Result<Rows, Error> {

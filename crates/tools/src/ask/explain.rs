@@ -45,7 +45,7 @@ impl Handler for Explain {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let (database, statement) = self.question(arguments(&job)?, &job).await?;
         let plan = database.plan(&statement, job.principal()).await?;
-        reply.text(described(&statement, &*plan)).await?;
+        reply.text(described(&statement, &*plan).await?).await?;
         Ok(Metadata::new())
     }
 }
@@ -87,14 +87,14 @@ impl Explain {
     }
 }
 
-fn described(statement: &Statement, plan: &dyn Plan) -> String {
+async fn described(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
     let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
     let first_row = if plan.is_blocking() { "after all input is read" } else { "at once" };
-    format!(
+    Ok(format!(
         "Statement: {}\nEstimated rows: {}\nEstimated bytes read: {}\nFirst row: {first_row}\n\n{}",
         statement.text(),
         known(plan.estimated_rows()),
         known(plan.estimated_bytes()),
-        plan.explain().trim_end(),
-    )
+        plan.explain().await?.trim_end(),
+    ))
 }

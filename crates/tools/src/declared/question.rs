@@ -59,7 +59,7 @@ impl DeclaredQuestion {
 
     async fn schema_with(&self, value: impl Fn(&Input) -> Value, known: &StatementCache) -> Result<SchemaRef, Error> {
         let statement = self.filled(value, known)?;
-        Ok(self.database.plan(&statement, &Principal::owner()).await?.schema())
+        self.database.describe(&statement, &Principal::owner()).await
     }
 
     fn filled(&self, value: impl Fn(&Input) -> Value, known: &StatementCache) -> Result<Statement, Error> {

@@ -144,8 +144,8 @@ impl Plan for FakePlan {
         false
     }
 
-    fn explain(&self) -> String {
-        "Scan: memory\n".to_owned()
+    async fn explain(&self) -> Result<String, tidegate_core::Error> {
+        Ok("Scan: memory\n".to_owned())
     }
 
     async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {

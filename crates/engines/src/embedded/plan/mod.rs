@@ -58,18 +58,7 @@ pub(crate) async fn plan(
     let mut session = sessions.session(&tables);
     let database = tables.database.clone();
     let failed = |error: DataFusionError| errors::error_of(&error, &database);
-    let ast = named_as_they_are(&statement, &session, &tables)?;
-
-    let logical = session.statement_to_plan(ast).await.map_err(failed)?;
-    // The statement's own policy is the first wall; this is the second.
-    SQLOptions::new()
-        .with_allow_ddl(false)
-        .with_allow_dml(false)
-        .with_allow_statements(false)
-        .verify_plan(&logical)
-        .map_err(failed)?;
-    let values: Vec<ScalarValue> = statement.parameters().iter().map(parameters::value_of).collect();
-    let logical = logical.with_param_values(values).map_err(failed)?;
+    let logical = logical_plan(&statement, &session, &tables).await?;
     let logical = session.optimize(&logical).map_err(failed)?;
 
     suit(&mut session, &logical).map_err(failed)?;
@@ -90,13 +79,44 @@ pub(crate) async fn plan(
     })
 }
 
+/// The columns of the answer to `statement`: as planned, but for the way to the rows. Runs on the engine's threads.
+pub(crate) async fn describe(
+    statement: Statement,
+    tables: Tables,
+    sessions: Arc<Sessions>,
+) -> Result<SchemaRef, Error> {
+    let session = sessions.session(&tables);
+    let logical = logical_plan(&statement, &session, &tables).await?;
+    let failed = |error: DataFusionError| errors::error_of(&error, &tables.database);
+    let analyzer = session.analyzer();
+    let logical = analyzer.execute_and_check(logical, session.config_options(), |_, _| {}).map_err(failed)?;
+    Ok(Arc::new(logical.schema().as_arrow().clone()))
+}
+
+/// The statement as a plan that is checked and whose parameters are bound, but neither analyzed nor optimized.
+async fn logical_plan(statement: &Statement, session: &SessionState, tables: &Tables) -> Result<LogicalPlan, Error> {
+    let failed = |error: DataFusionError| errors::error_of(&error, &tables.database);
+    let ast = named_as_they_are(statement, session, tables)?;
+    let logical = session.statement_to_plan(ast).await.map_err(failed)?;
+    // The statement's own policy is the first wall; this is the second.
+    SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
+        .verify_plan(&logical)
+        .map_err(failed)?;
+    let values: Vec<ScalarValue> = statement.parameters().iter().map(parameters::value_of).collect();
+    logical.with_param_values(values).map_err(failed)
+}
+
 /// The statement with its names as they exist; refused when it names a table that does not.
 fn named_as_they_are(
     statement: &Statement,
     session: &SessionState,
     tables: &Tables,
 ) -> Result<DataFusionStatement, Error> {
-    let mut ast = statement.ast().clone();
+    let ast = statement.ast().ok_or_else(|| Error::internal("a statement for files was never parsed"))?;
+    let mut ast = ast.clone();
     let given = DataFusionStatement::Statement(Box::new(ast.clone()));
     let references =
         session.resolve_table_references(&given).map_err(|error| errors::error_of(&error, &tables.database))?;
@@ -149,8 +169,8 @@ impl Plan for EmbeddedPlan {
         self.is_blocking
     }
 
-    fn explain(&self) -> String {
-        self.explain.clone()
+    async fn explain(&self) -> Result<String, Error> {
+        Ok(self.explain.clone())
     }
 
     async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
