@@ -1,0 +1,146 @@
+//! What can be read: tables, views and what else has rows, as the role of the caller may.
+
+use std::sync::Arc;
+
+use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_query::{Catalog, Column, TableEntry, TableStatus};
+use tokio_postgres::Row;
+
+use crate::error;
+use crate::lease::Lease;
+use crate::options::PostgresOptions;
+
+/// Tables of a catalog at most; whoever has more names schemas in the configuration.
+const TABLES_MAX: i64 = 20_000;
+/// Columns of a table that are looked at; the server allows 1,600.
+const COLUMNS_MAX: i64 = 2_000;
+
+/// Relations that the role may read, those of the search path first. Partitions stand for their parent, and what
+/// belongs to an extension is left out.
+const TABLES: &str = "
+SELECT n.nspname::text, c.relname::text, pg_catalog.pg_table_is_visible(c.oid), c.relkind::text, c.reltuples::float8,
+       pg_catalog.obj_description(c.oid, 'pg_class'),
+       (SELECT pg_catalog.count(*) FROM pg_catalog.pg_inherits i WHERE c.relkind = 'p' AND i.inhparent = c.oid)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+  AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+  AND ($1::text[] IS NULL OR n.nspname = ANY ($1))
+  AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+                  WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY 1, 2 LIMIT $2";
+
+/// The columns of the relation with that name that the role may read, the plain name before one with a schema.
+const COLUMNS: &str = "
+WITH found AS (
+  SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND (c.relname = $1 AND pg_catalog.pg_table_is_visible(c.oid) OR n.nspname || '.' || c.relname = $1)
+    AND ($2::text[] IS NULL OR n.nspname = ANY ($2))
+    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
+  ORDER BY c.relname = $1 DESC LIMIT 1)
+SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+       pg_catalog.col_description(a.attrelid, a.attnum),
+       EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
+               WHERE k.conrelid = a.attrelid AND k.contype = 'p' AND a.attnum = ANY (k.conkey)),
+       EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
+               WHERE k.conrelid = a.attrelid AND k.contype = 'u' AND k.conkey = ARRAY[a.attnum]),
+       (SELECT k.confrelid::regclass::text || '(' || f.attname || ')' FROM pg_catalog.pg_constraint k
+        JOIN LATERAL pg_catalog.unnest(k.conkey, k.confkey) AS pair(own, foreign_) ON pair.own = a.attnum
+        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = pair.foreign_
+        WHERE k.conrelid = a.attrelid AND k.contype = 'f' ORDER BY k.conname LIMIT 1),
+       (SELECT pg_catalog.string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder)
+        FROM (SELECT enumlabel, enumsortorder FROM pg_catalog.pg_enum WHERE enumtypid = a.atttypid
+              ORDER BY enumsortorder LIMIT 20) e)
+FROM found JOIN pg_catalog.pg_attribute a ON a.attrelid = found.oid
+WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(found.oid, a.attnum, 'SELECT')
+ORDER BY a.attnum LIMIT $3";
+
+/// The tables that the role of `lease` may read, in its transaction.
+pub(crate) async fn tables(lease: &Lease, options: &PostgresOptions, database: &str) -> Result<Arc<Catalog>, Error> {
+    let client = lease.session()?.client();
+    let rows = client.query(TABLES, &[&options.schemas, &TABLES_MAX]).await;
+    let rows = rows.map_err(|error| error::of_own(&error, database))?;
+    let entries: Result<Vec<TableEntry>, tokio_postgres::Error> = rows.iter().map(entry).collect();
+    let mut tables = entries.map_err(|error| error::of_own(&error, database))?;
+    tables.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(Arc::new(Catalog { tables }))
+}
+
+fn entry(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
+    let (schema, table, is_visible): (String, String, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let (kind, estimate): (String, f64) = (row.try_get(3)?, row.try_get(4)?);
+    let (comment, partitions): (Option<String>, i64) = (row.try_get(5)?, row.try_get(6)?);
+    let kind = match kind.as_str() {
+        "v" => Some("view".to_owned()),
+        "m" => Some("materialized view".to_owned()),
+        "f" => Some("foreign table".to_owned()),
+        "p" => Some(format!("{partitions} partitions")),
+        _ => None,
+    };
+    Ok(TableEntry {
+        name: if is_visible { table } else { format!("{schema}.{table}") },
+        // A table that was never analyzed has -1, and a view has none of its own.
+        rows: (estimate >= 0.0 && kind.as_deref() != Some("view")).then_some(estimate as u64),
+        comment: joined([kind, comment]),
+        status: TableStatus::Readable,
+    })
+}
+
+/// The columns of `table` that the role of `lease` may read, in its transaction.
+pub(crate) async fn columns(
+    lease: &Lease,
+    table: &str,
+    options: &PostgresOptions,
+    database: &str,
+) -> Result<Vec<Column>, Error> {
+    let client = lease.session()?.client();
+    let rows = client.query(COLUMNS, &[&table, &options.schemas, &COLUMNS_MAX]).await;
+    let rows = rows.map_err(|error| error::of_own(&error, database))?;
+    if rows.is_empty() {
+        let catalog = tables(lease, options, database).await?;
+        let missing = Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"));
+        return Err(missing.with_choices(near(table, &catalog)));
+    }
+    let columns: Result<Vec<Column>, tokio_postgres::Error> = rows.iter().map(column).collect();
+    columns.map_err(|error| error::of_own(&error, database))
+}
+
+fn column(row: &Row) -> Result<Column, tokio_postgres::Error> {
+    let (is_primary, is_unique): (bool, bool) = (row.try_get(4)?, row.try_get(5)?);
+    let (references, labels): (Option<String>, Option<String>) = (row.try_get(6)?, row.try_get(7)?);
+    let key = match (is_primary, is_unique) {
+        (true, _) => Some("primary key".to_owned()),
+        (false, true) => Some("unique".to_owned()),
+        (false, false) => None,
+    };
+    let references = references.map(|target| format!("references {target}"));
+    let labels = labels.map(|labels| format!("one of {labels}"));
+    Ok(Column {
+        name: row.try_get(0)?,
+        type_name: row.try_get(1)?,
+        nullable: row.try_get(2)?,
+        comment: joined([key, references, labels, row.try_get(3)?]),
+    })
+}
+
+fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn near(table: &str, catalog: &Catalog) -> Vec<String> {
+    let near = nearest(table, catalog.tables.iter().map(|entry| entry.name.as_str()));
+    match near.is_empty() {
+        true => catalog.tables.iter().take(20).map(|entry| entry.name.clone()).collect(),
+        false => near,
+    }
+}
+
+/// The refusal of a statement that names a table which is not there, with those that are nearest.
+pub(crate) fn with_choices(told: Error, refusal: &tokio_postgres::Error, catalog: &Catalog) -> Error {
+    // The name stands in the message alone: relation "order" does not exist.
+    let message = refusal.as_db_error().map(tokio_postgres::error::DbError::message).unwrap_or_default();
+    let Some(name) = message.split('"').nth(1) else { return told };
+    told.with_choices(near(name, catalog))
+}

@@ -1,0 +1,129 @@
+//! A PostgreSQL database, asked through three walls: its roles, a transaction that only reads, and the policy that each
+//! statement of a caller has passed before it comes here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, Transaction};
+
+use crate::catalog;
+use crate::connect::Target;
+use crate::inspect::Finding;
+use crate::lease::Lease;
+use crate::options::PostgresOptions;
+use crate::plan::PostgresPlan;
+use crate::pool::Pool;
+use crate::server::Server;
+use crate::transaction::ROLLBACK;
+
+/// How long closing waits for what still runs.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A PostgreSQL database. It connects when it is asked, so that one that cannot be reached hurts nothing but the calls
+/// to it, and is there again as soon as it can be reached.
+pub struct PostgresDatabase {
+    server: Arc<Server>,
+}
+
+impl PostgresDatabase {
+    /// The database called `name` at `target`. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// `Internal` when the pool cannot be made.
+    pub fn open(name: impl Into<String>, target: Target, options: PostgresOptions) -> Result<Self, Error> {
+        let name: Arc<str> = name.into().into();
+        let options = Arc::new(options);
+        let pool = Pool::new(name.clone(), target, options.clone())?;
+        Ok(Self { server: Arc::new(Server::new(name, pool, options)) })
+    }
+
+    /// What the login role, and those that calls run as, could do beyond reading.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server cannot be reached.
+    pub async fn inspect(&self) -> Result<Vec<Finding>, Error> {
+        self.server.findings().await.map(<[Finding]>::to_vec)
+    }
+
+    /// Where it is, for the owner: never the password.
+    pub fn describe_target(&self) -> String {
+        self.server.pool.target().describe()
+    }
+
+    /// Connections that calls hold now.
+    pub fn connections_lent(&self) -> usize {
+        self.server.pool.lent()
+    }
+
+    async fn read_only(&self, principal: &Principal) -> Result<Lease, Error> {
+        let identity = self.server.identity_of(principal)?;
+        self.server.begin(&Transaction::default(), &identity).await
+    }
+}
+
+/// Ends what `lease` began to look something up, whatever came of it.
+async fn end<T>(mut lease: Lease, outcome: Result<T, Error>) -> Result<T, Error> {
+    if outcome.is_ok() {
+        // A connection whose end fails is thrown away by its lease, and the answer is there.
+        let _ = lease.end(ROLLBACK).await;
+    }
+    outcome
+}
+
+#[async_trait]
+impl Database for PostgresDatabase {
+    fn name(&self) -> &str {
+        &self.server.database
+    }
+
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Postgres
+    }
+
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        let mut lease = self.read_only(principal).await?;
+        lease.sends();
+        let outcome = catalog::tables(&lease, &self.server.options, &self.server.database).await;
+        end(lease, outcome).await
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
+        let mut lease = self.read_only(principal).await?;
+        lease.sends();
+        let outcome = catalog::columns(&lease, table, &self.server.options, &self.server.database).await;
+        if outcome.is_err() {
+            lease.rests();
+        }
+        end(lease, outcome).await
+    }
+
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        self.server.admit(statement)?;
+        let identity = self.server.identity_of(principal)?;
+        let mut lease = self.server.begin(statement.transaction(), &identity).await?;
+        let prepared = self.server.prepare(&mut lease, statement, &identity).await?;
+        let explained = Mutex::new(self.server.guard(&lease, statement).await?);
+        let server = self.server.clone();
+        Ok(Box::new(PostgresPlan { server, statement: statement.clone(), identity, lease, prepared, explained }))
+    }
+
+    async fn describe(&self, statement: &Statement, _: &Principal) -> Result<SchemaRef, Error> {
+        self.server.admit(statement)?;
+        let identity = self.server.owner();
+        let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
+        let prepared = self.server.prepare(&mut lease, statement, &identity).await.map(|ready| ready.schema.clone());
+        end(lease, prepared).await
+    }
+
+    async fn close(&self) {
+        self.server.pool.close(CLOSE_WITHIN).await;
+    }
+}

@@ -1,0 +1,134 @@
+//! What the planner expects of a statement.
+
+use serde_json::Value;
+use tidegate_core::{Error, ErrorKind};
+use tidegate_query::Statement;
+use tokio_postgres::types::ToSql;
+
+use crate::error;
+use crate::lease::Lease;
+use crate::values::Bound;
+
+/// What the planner expects of a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Explained {
+    pub(crate) rows: u64,
+    pub(crate) cost: f64,
+    pub(crate) is_blocking: bool,
+    plan: Value,
+}
+
+/// Members of a node that say what it does, beside its type.
+const DETAILS: [(&str, &str); 8] = [
+    ("Relation Name", "on "),
+    ("Index Name", "using "),
+    ("CTE Name", "of "),
+    ("Join Type", "join: "),
+    ("Strategy", ""),
+    ("Hash Cond", "where "),
+    ("Index Cond", "where "),
+    ("Filter", "filter: "),
+];
+/// Depth to which a plan is shown.
+const DEPTH_MAX: usize = 40;
+
+impl Explained {
+    /// Asks the server, in the transaction of `lease`.
+    pub(crate) async fn ask(lease: &Lease, statement: &Statement, database: &str) -> Result<Self, Error> {
+        let text = format!("EXPLAIN (FORMAT JSON) {}", statement.text());
+        let bound: Vec<Bound<'_>> = statement.parameters().iter().map(Bound).collect();
+        let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+        let client = lease.session()?.client();
+        let asked = client.query_one(&text, &bound).await;
+        let row = asked.map_err(|error| error::of_statement(&error, database, &text))?;
+        let unreadable = |error: &dyn std::fmt::Display| Error::internal(format!("a plan of {database}: {error}"));
+        let text: JsonText = row.try_get(0).map_err(|error| unreadable(&error))?;
+        let mut plan: Value = serde_json::from_str(&text.0).map_err(|error| unreadable(&error))?;
+        Ok(Self::of(plan.pointer_mut("/0/Plan").map(Value::take).unwrap_or_default()))
+    }
+
+    fn of(plan: Value) -> Self {
+        let number = |name: &str| plan.get(name).and_then(Value::as_f64).unwrap_or_default();
+        let (rows, cost, startup) = (number("Plan Rows"), number("Total Cost"), number("Startup Cost"));
+        // Where most of the work comes before the first row, nothing can flow meanwhile.
+        Self { rows: rows as u64, cost, is_blocking: cost > 0.0 && startup > 0.9 * cost, plan }
+    }
+
+    /// The plan as an indented tree.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        describe(&self.plan, 0, &mut text);
+        text
+    }
+
+    /// Refuses a statement that may cost more than `max`, and names what costs most.
+    pub(crate) fn check(&self, max: f64) -> Result<(), Error> {
+        if self.cost <= max {
+            return Ok(());
+        }
+        let mut worst = (0.0, String::new());
+        find_worst(&self.plan, 0, &mut worst);
+        let message = format!(
+            "the statement is expected to cost {:.0}, and at most {max:.0} is allowed; most of it: {}",
+            self.cost, worst.1
+        );
+        Err(Error::new(ErrorKind::TooLarge, message)
+            .with_hint("Narrow it: conditions on indexed columns, fewer joins. The tool explain shows the whole plan."))
+    }
+}
+
+/// JSON as the server sends it.
+struct JsonText(String);
+
+impl<'a> tokio_postgres::types::FromSql<'a> for JsonText {
+    fn from_sql(
+        _: &tokio_postgres::types::Type,
+        raw: &'a [u8],
+    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(std::str::from_utf8(raw)?.to_owned()))
+    }
+
+    fn accepts(kind: &tokio_postgres::types::Type) -> bool {
+        *kind == tokio_postgres::types::Type::JSON || *kind == tokio_postgres::types::Type::TEXT
+    }
+}
+
+fn describe(node: &Value, depth: usize, text: &mut String) {
+    if depth > DEPTH_MAX {
+        return;
+    }
+    let indent = "  ".repeat(depth);
+    text.push_str(&format!("{indent}{}\n", title(node)));
+    for child in children(node) {
+        describe(child, depth + 1, text);
+    }
+}
+
+/// One node in one line: what it does, to what, and what that is expected to cost.
+fn title(node: &Value) -> String {
+    let member = |name: &str| node.get(name).and_then(Value::as_str);
+    let mut title = member("Node Type").unwrap_or("Step").to_owned();
+    for (name, words) in DETAILS {
+        if let Some(value) = member(name).filter(|value| *value != "Plain" && *value != "Inner") {
+            title.push_str(&format!(" {words}{value}"));
+        }
+    }
+    let number = |name: &str| node.get(name).and_then(Value::as_f64).unwrap_or_default();
+    format!("{title} (rows {:.0}, cost {:.0})", number("Plan Rows"), number("Total Cost"))
+}
+
+fn children(node: &Value) -> &[Value] {
+    node.get("Plans").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Finds the node that adds most of its own to what its children cost.
+fn find_worst(node: &Value, depth: usize, worst: &mut (f64, String)) {
+    let cost = |node: &Value| node.get("Total Cost").and_then(Value::as_f64).unwrap_or_default();
+    let own = cost(node) - children(node).iter().map(cost).sum::<f64>();
+    if own >= worst.0 {
+        *worst = (own, title(node));
+    }
+    if depth < DEPTH_MAX {
+        children(node).iter().for_each(|child| find_worst(child, depth + 1, worst));
+    }
+}

@@ -1,0 +1,190 @@
+//! Whom the database takes a caller for: the role that a call runs as, and the settings that say who calls.
+//!
+//! Both come from the configuration and from claims that were proven; nothing that a caller writes gets here. Roles
+//! are always out of a list, so that a claim can choose but never name one.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, ErrorKind, Principal};
+
+/// The role that a call runs as.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum RunAs {
+    /// The one that the connection logged in as.
+    #[default]
+    Login,
+    /// This one, whoever calls.
+    Fixed(String),
+    /// The one that a claim of the caller names, if it is among `allow`.
+    Claim {
+        /// The claim.
+        claim: String,
+        /// The roles that it may name, at least one.
+        allow: Vec<String>,
+        /// The role of callers without the claim; without one they are refused.
+        default: Option<String>,
+    },
+    /// The one that belongs to the first of these roles of the configuration that the caller holds.
+    Roles {
+        /// Roles of the configuration and those of the database, in the order in which they count.
+        of: Vec<(String, String)>,
+        /// The role of callers who hold none of them; without one they are refused.
+        default: Option<String>,
+    },
+}
+
+impl RunAs {
+    /// The database's role for `principal`; none means the login's.
+    ///
+    /// # Errors
+    /// `Forbidden` when the principal has no role there.
+    pub(crate) fn role_of(&self, principal: &Principal) -> Result<Option<&str>, Error> {
+        let refused = || {
+            Error::new(ErrorKind::Forbidden, "your identity has no role in this database")
+                .with_hint("Ask the owner of the node for a key or a token that has one.")
+        };
+        match self {
+            Self::Login => Ok(None),
+            Self::Fixed(role) => Ok(Some(role)),
+            Self::Claim { claim, allow, default } => match claim_of(principal, claim) {
+                None | Some(Value::Null) => default.as_deref().map(Some).ok_or_else(refused),
+                Some(Value::String(named)) => {
+                    allow.iter().find(|role| **role == named).map(|role| Some(role.as_str())).ok_or_else(refused)
+                }
+                Some(_) => Err(refused()),
+            },
+            Self::Roles { of, default } => {
+                let held = of.iter().find(|(role, _)| principal.roles.contains(role)).map(|(_, role)| role);
+                held.or(default.as_ref()).map(|role| Some(role.as_str())).ok_or_else(refused)
+            }
+        }
+    }
+
+    /// A role to prepare the owner's statements as.
+    pub(crate) fn any_role(&self) -> Option<&str> {
+        match self {
+            Self::Login => None,
+            Self::Fixed(role) => Some(role),
+            Self::Claim { allow, default, .. } => default.as_ref().or(allow.first()).map(String::as_str),
+            Self::Roles { of, default } => default.as_ref().or(of.first().map(|(_, role)| role)).map(String::as_str),
+        }
+    }
+
+    /// Every role that a call may run as.
+    pub fn roles(&self) -> Vec<&str> {
+        let mut roles: Vec<&str> = match self {
+            Self::Login => Vec::new(),
+            Self::Fixed(role) => vec![role],
+            Self::Claim { allow, default, .. } => allow.iter().chain(default).map(String::as_str).collect(),
+            Self::Roles { of, default } => of.iter().map(|(_, role)| role).chain(default).map(String::as_str).collect(),
+        };
+        roles.sort_unstable();
+        roles.dedup();
+        roles
+    }
+}
+
+/// The settings that tell the database who calls, for `current_setting` in policies.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClaimSettings {
+    /// The setting that holds all claims as one JSON object, such as `request.jwt.claims`.
+    pub all: Option<String>,
+    /// Settings and the claim that each holds.
+    pub single: BTreeMap<String, String>,
+}
+
+impl ClaimSettings {
+    /// The names of the settings, in the order of [`ClaimSettings::values`].
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().chain(self.single.keys()).map(String::as_str)
+    }
+
+    /// What the settings hold for `principal`; a claim that it does not have is empty.
+    pub(crate) fn values(&self, principal: &Principal) -> Vec<String> {
+        let all = self.all.iter().map(|_| Value::Object(all_claims(principal)).to_string());
+        let single = self.single.values().map(|claim| match claim_of(principal, claim) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text,
+            Some(other) => other.to_string(),
+        });
+        // Text that the server could not take must not make two callers look alike, so it is spelled out.
+        all.chain(single).map(|text| text.replace('\0', "\\u0000")).collect()
+    }
+}
+
+/// A claim of `principal`, or what stands for one where no token said it: `sub`, `tenant`, `roles`.
+fn claim_of(principal: &Principal, name: &str) -> Option<Value> {
+    match name {
+        "sub" => Some(json!(principal.subject)),
+        "tenant" => principal.tenant.as_ref().map(|tenant| json!(tenant)).or_else(|| claim_in(principal, name)),
+        "roles" => Some(json!(principal.roles)),
+        _ => claim_in(principal, name),
+    }
+}
+
+fn claim_in(principal: &Principal, name: &str) -> Option<Value> {
+    principal.claims.get(name).cloned()
+}
+
+fn all_claims(principal: &Principal) -> Map<String, Value> {
+    let mut claims = principal.claims.clone();
+    for name in ["sub", "tenant", "roles"] {
+        if let Some(value) = claim_of(principal, name) {
+            claims.insert(name.to_owned(), value);
+        }
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tidegate_core::{Grants, Proof};
+
+    use super::*;
+
+    fn caller(claims: Value) -> Principal {
+        let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::default()));
+        principal.claims = claims.as_object().unwrap().clone();
+        principal.roles = ["support".to_owned()].into();
+        principal
+    }
+
+    #[test]
+    fn a_claim_chooses_out_of_the_list_and_nothing_else() {
+        let allow = vec!["reader".to_owned(), "analyst".to_owned()];
+        let strict = RunAs::Claim { claim: "db_role".into(), allow: allow.clone(), default: None };
+        assert_eq!(strict.role_of(&caller(json!({"db_role": "analyst"}))).unwrap(), Some("analyst"));
+        for wrong in [json!({}), json!({"db_role": "postgres"}), json!({"db_role": ["reader"]}), json!({"db_role": null})] {
+            assert_eq!(strict.role_of(&caller(wrong)).unwrap_err().kind(), ErrorKind::Forbidden);
+        }
+        let lenient = RunAs::Claim { claim: "db_role".into(), allow, default: Some("guest".into()) };
+        assert_eq!(lenient.role_of(&caller(json!({}))).unwrap(), Some("guest"));
+        assert!(lenient.role_of(&caller(json!({"db_role": "postgres"}))).is_err());
+        assert_eq!(lenient.roles(), ["analyst", "guest", "reader"]);
+    }
+
+    #[test]
+    fn the_first_role_that_is_held_counts() {
+        let of = vec![("admin".to_owned(), "boss".to_owned()), ("support".to_owned(), "reader".to_owned())];
+        let roles = RunAs::Roles { of, default: None };
+        assert_eq!(roles.role_of(&caller(json!({}))).unwrap(), Some("reader"));
+        assert!(roles.role_of(&Principal::anonymous()).is_err());
+    }
+
+    #[test]
+    fn settings_hold_claims_as_text() {
+        let settings = ClaimSettings {
+            all: Some("request.jwt.claims".into()),
+            single: [("app.tenant".to_owned(), "tenant".to_owned()), ("app.level".to_owned(), "level".to_owned())].into(),
+        };
+        let caller = caller(json!({"tenant": "acme", "level": 7}));
+        assert_eq!(settings.names().collect::<Vec<_>>(), ["request.jwt.claims", "app.level", "app.tenant"]);
+        assert_eq!(
+            settings.values(&caller),
+            [r#"{"tenant":"acme","level":7,"sub":"ann","roles":["support"]}"#, "7", "acme"]
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! One connection: what is set when it opens, the statements that it has prepared, how a transaction begins on it.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use lru::LruCache;
+use parking_lot::Mutex;
+use tidegate_query::Transaction;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error};
+
+use crate::connect::{Canceller, Connected};
+use crate::options::PostgresOptions;
+use crate::prepared::Prepared;
+use crate::transaction;
+
+/// Statements that a connection keeps prepared; the one used longest ago goes first.
+const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+
+/// One connection to the server.
+pub(crate) struct Session {
+    client: Arc<Client>,
+    canceller: Canceller,
+    /// Statements by the role that they were prepared as and their text: a name in them may mean another table to
+    /// another role.
+    statements: Mutex<LruCache<(Option<String>, Box<str>), Arc<Prepared>>>,
+    settings: SettingsQuery,
+}
+
+/// What says in a transaction who calls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Identity {
+    /// The role; none is the login's.
+    pub(crate) role: Option<String>,
+    /// The values of the claim settings, in their order.
+    pub(crate) claims: Vec<String>,
+}
+
+/// How settings are made for one transaction.
+enum SettingsQuery {
+    /// Nothing is to be set.
+    None,
+    /// Prepared once.
+    Prepared { statement: tokio_postgres::Statement, has_role: bool },
+    /// Sent anew each time, with the settings that a connection of our own has from its beginning.
+    Sent { text: String, has_role: bool },
+}
+
+impl Session {
+    /// A session on the connection that was just made.
+    pub(crate) async fn open(connected: Connected, options: &PostgresOptions) -> Result<Self, Error> {
+        let Connected { client, canceller, version, .. } = connected;
+        let has_role = !options.run_as.roles().is_empty();
+        let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(|name| quoted(name));
+        let constants = constants(options, version);
+        let settings = if options.pooler {
+            let constants = constants.into_iter().map(|(name, value)| (quoted(name), quoted(&value)));
+            let text = set_config(named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))));
+            SettingsQuery::Sent { text, has_role }
+        } else {
+            let once: String =
+                constants.iter().map(|(name, value)| format!("SET {name} = {}; ", quoted(value))).collect();
+            client.batch_execute(&format!("{once}SET default_transaction_read_only = on")).await?;
+            let named: Vec<_> = named.map(|name| (name, None)).collect();
+            match named.len() {
+                0 => SettingsQuery::None,
+                count => {
+                    let types = vec![Type::TEXT; count];
+                    let statement = client.prepare_typed(&set_config(named.into_iter()), &types).await?;
+                    SettingsQuery::Prepared { statement, has_role }
+                }
+            }
+        };
+        let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
+        Ok(Self { client: Arc::new(client), canceller, statements, settings })
+    }
+
+    /// The connection's client.
+    pub(crate) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// What stops the statement that runs.
+    pub(crate) fn canceller(&self) -> &Canceller {
+        &self.canceller
+    }
+
+    /// Whether the connection has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Begins a transaction as `identity`. Both messages leave together, and both are answered before anything else is
+    /// sent: a statement never runs as somebody else.
+    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
+        let begin = transaction::begin(transaction);
+        let (began, set) = futures::future::join(self.client.batch_execute(&begin), self.identify(identity)).await;
+        began?;
+        set
+    }
+
+    async fn identify(&self, identity: &Identity) -> Result<(), Error> {
+        let role = identity.role.as_deref().unwrap_or("none");
+        let values = |has_role: bool| {
+            let role = has_role.then_some(role);
+            role.into_iter().chain(identity.claims.iter().map(String::as_str)).collect::<Vec<&str>>()
+        };
+        match &self.settings {
+            SettingsQuery::None => Ok(()),
+            SettingsQuery::Prepared { statement, has_role } => {
+                let values = values(*has_role);
+                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+                self.client.execute(statement, &values).await.map(drop)
+            }
+            SettingsQuery::Sent { text, has_role } => {
+                let values = values(*has_role);
+                let values: Vec<(&(dyn ToSql + Sync), Type)> =
+                    values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
+                self.client.query_typed(text, &values).await.map(drop)
+            }
+        }
+    }
+
+    /// The prepared statement of `text` for `role`, if the session has it.
+    pub(crate) fn known(&self, role: Option<&str>, text: &str) -> Option<Arc<Prepared>> {
+        self.statements.lock().get(&(role.map(str::to_owned), Box::from(text))).cloned()
+    }
+
+    /// Keeps a prepared statement.
+    pub(crate) fn keep(&self, role: Option<&str>, text: &str, prepared: Arc<Prepared>) {
+        self.statements.lock().put((role.map(str::to_owned), Box::from(text)), prepared);
+    }
+
+    /// Forgets a prepared statement that no longer fits.
+    pub(crate) fn forget(&self, role: Option<&str>, text: &str) {
+        self.statements.lock().pop(&(role.map(str::to_owned), Box::from(text)));
+    }
+}
+
+/// Settings that are the same for every call. What text means must not depend on the server's configuration, as the
+/// policy has read it; and a server whose client has died must notice.
+fn constants(options: &PostgresOptions, version: u32) -> Vec<(&'static str, String)> {
+    let milliseconds = |time: std::time::Duration| time.as_millis().to_string();
+    let mut constants = vec![
+        ("standard_conforming_strings", "on".to_owned()),
+        ("backslash_quote", "safe_encoding".to_owned()),
+        ("transform_null_equals", "off".to_owned()),
+        ("bytea_output", "hex".to_owned()),
+        ("datestyle", "ISO, YMD".to_owned()),
+        ("intervalstyle", "postgres".to_owned()),
+        ("lock_timeout", milliseconds(options.lock_timeout)),
+        ("idle_in_transaction_session_timeout", milliseconds(options.idle_timeout)),
+    ];
+    if version >= 140_000 {
+        constants.push(("client_connection_check_interval", "5000".to_owned()));
+    }
+    constants
+}
+
+/// Sets each of `settings` for the transaction; one without a value has its parameter, in order.
+fn set_config(settings: impl Iterator<Item = (String, Option<String>)>) -> String {
+    let mut parameter = 0;
+    let calls: Vec<String> = settings
+        .map(|(name, value)| {
+            let value = value.unwrap_or_else(|| {
+                parameter += 1;
+                format!("${parameter}")
+            });
+            format!("pg_catalog.set_config({name}, {value}, true)")
+        })
+        .collect();
+    format!("SELECT {}", calls.join(", "))
+}
+
+/// `text` as a string of SQL. Strings conform to the standard here or hold nothing that would matter.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

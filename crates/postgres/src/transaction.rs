@@ -1,0 +1,39 @@
+//! The words that begin and end a transaction.
+
+use tidegate_query::{Isolation, Transaction};
+
+/// Begins `transaction`, in one message.
+pub(crate) fn begin(transaction: &Transaction) -> String {
+    let isolation = match transaction.isolation {
+        Isolation::ReadCommitted => "READ COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    };
+    let access = if transaction.writes { "READ WRITE" } else { "READ ONLY" };
+    let deferrable = if transaction.deferrable { ", DEFERRABLE" } else { "" };
+    format!("BEGIN ISOLATION LEVEL {isolation}, {access}{deferrable}")
+}
+
+/// Ends a transaction that wrote.
+pub(crate) const COMMIT: &str = "COMMIT";
+
+/// Ends a transaction that only read, so that not even a setting stays.
+pub(crate) const ROLLBACK: &str = "ROLLBACK";
+
+/// Ends a transaction that ran what a caller wrote. A lock of the session is all that a rollback would leave.
+pub(crate) const ROLLBACK_AND_UNLOCK: &str = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_said_when_the_transaction_begins() {
+        let begin = |transaction: Transaction| super::begin(&transaction);
+        assert_eq!(begin(Transaction::default()), "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY");
+        let strict = Transaction { isolation: Isolation::Serializable, deferrable: true, ..Transaction::default() };
+        assert_eq!(begin(strict), "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE");
+        let writing = Transaction { isolation: Isolation::RepeatableRead, writes: true, ..Transaction::default() };
+        assert_eq!(begin(writing), "BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE");
+    }
+}
