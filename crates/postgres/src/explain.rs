@@ -36,7 +36,7 @@ impl Explained {
     /// Asks the server, in the transaction of `lease`.
     pub(crate) async fn ask(lease: &Lease, statement: &Statement, database: &str) -> Result<Self, Error> {
         let text = format!("EXPLAIN (FORMAT JSON) {}", statement.text());
-        let bound: Vec<Bound<'_>> = statement.parameters().iter().map(Bound).collect();
+        let bound = Bound::all(statement.parameters())?;
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
         let client = lease.session()?.client();
         let asked = client.query_one(&text, &bound).await;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use tokio_postgres::{Client, Column, Statement};
+use arrow::datatypes::SchemaRef;
+use tokio_postgres::{Client, Statement};
 
-use crate::values;
+use crate::values::{Column, schema_of, type_name};
 
 /// A statement that the server has parsed.
 pub(crate) struct Prepared {
     /// To run it by.
     pub(crate) statement: Statement,
+    /// How the columns of its answer are read.
+    pub(crate) columns: Vec<Column>,
     /// The columns of its answer.
     pub(crate) schema: SchemaRef,
 }
@@ -32,41 +34,42 @@ impl From<tokio_postgres::Error> for Refused {
 /// Prepares `text`. Columns of types whose binary form is not known are asked for as text.
 pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result<Prepared, Refused> {
     let statement = client.prepare(text).await?;
-    let fields: Vec<Option<Field>> = statement.columns().iter().map(field_of).collect();
-    let Some(unknown) = fields.iter().position(Option::is_none) else {
-        let schema = Arc::new(Schema::new(fields.into_iter().flatten().collect::<Vec<Field>>()));
-        return Ok(Prepared { statement, schema });
-    };
-    if writes {
-        let column = &statement.columns()[unknown];
-        return Err(Refused::Column { name: column.name().to_owned(), type_name: column.type_().name().to_owned() });
+    let known: Vec<Option<Column>> = statement.columns().iter().map(column_of).collect();
+    if let Some(unknown) = known.iter().position(Option::is_none) {
+        if writes {
+            let column = &statement.columns()[unknown];
+            let type_name = type_name(column.type_(), column.type_modifier());
+            return Err(Refused::Column { name: column.name().to_owned(), type_name });
+        }
+        let in_text = client.prepare(&with_text(text, statement.columns(), &known)).await?;
+        let asked = statement.columns().iter().zip(known);
+        let columns = asked.map(|(asked, known)| {
+            known.unwrap_or_else(|| Column::text_of(asked.name(), asked.type_(), asked.type_modifier()))
+        });
+        return Ok(Prepared::of(in_text, columns.collect()));
     }
-    let in_text = client.prepare(&with_text(text, statement.columns(), &fields)).await?;
-    let fields = in_text.columns().iter().zip(statement.columns()).zip(fields).map(|((read, asked), field)| {
-        field.or_else(|| Some(values::labelled(field_of(read)?, asked.type_()))).unwrap_or_else(|| null(read))
-    });
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
-    Ok(Prepared { statement: in_text, schema })
+    Ok(Prepared::of(statement, known.into_iter().flatten().collect()))
 }
 
-fn field_of(column: &Column) -> Option<Field> {
-    values::field_of(column.name(), column.type_(), column.type_modifier())
+impl Prepared {
+    fn of(statement: Statement, columns: Vec<Column>) -> Self {
+        Self { statement, schema: schema_of(&columns), columns }
+    }
 }
 
-/// A column that nothing can be read of; text always can.
-fn null(column: &Column) -> Field {
-    Field::new(column.name(), arrow::datatypes::DataType::Null, true)
+fn column_of(column: &tokio_postgres::Column) -> Option<Column> {
+    Column::of(column.name(), column.type_(), column.type_modifier())
 }
 
 /// `text` with the columns in their order and by their names, those without a field as text. The names inside are
 /// ours, because those of the statement may be empty or stand there twice.
-fn with_text(text: &str, columns: &[Column], fields: &[Option<Field>]) -> String {
+fn with_text(text: &str, columns: &[tokio_postgres::Column], known: &[Option<Column>]) -> String {
     let selected: Vec<String> = columns
         .iter()
-        .zip(fields)
+        .zip(known)
         .enumerate()
-        .map(|(index, (column, field))| {
-            let cast = if field.is_none() { "::pg_catalog.text" } else { "" };
+        .map(|(index, (column, known))| {
+            let cast = if known.is_none() { "::pg_catalog.text" } else { "" };
             let name = column.name();
             let name = if name.is_empty() { String::new() } else { format!(" AS \"{}\"", name.replace('"', "\"\"")) };
             format!("answer.c{index}{cast}{name}")

@@ -8,7 +8,6 @@ use futures::future::{FutureExt, MaybeDone, maybe_done};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::Parameter;
 use tokio_postgres::Client;
-use tokio_postgres::types::ToSql;
 
 use crate::lease::Lease;
 use crate::prepared::Prepared;
@@ -54,11 +53,11 @@ impl Running {
         if let Err(error) = check_count(prepared.statement.params().len(), parameters.len()) {
             return Err((Failure::Value(error), None));
         }
-        let builder = BatchBuilder::new(&prepared.schema);
+        let builder = BatchBuilder::new(&prepared.columns);
+        let bound = Bound::all(parameters).map_err(|error| (Failure::Value(error), None))?;
         lease.sends();
         let client = lease.session().map_err(|error| (Failure::Value(error), None))?.client().clone();
-        let bound: Vec<Bound<'_>> = parameters.iter().map(Bound).collect();
-        let query = client.query_raw(&prepared.statement, bound.iter().map(|value| value as &(dyn ToSql + Sync)));
+        let query = client.query_raw(&prepared.statement, bound);
         let (rows, end) = match ending {
             Ending::Commit => (query.await, End::Commit),
             Ending::Words(words) => {

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
+
+use super::meaning::{Meaning, marked_type_name};
 
 /// The columns' names, none empty (`column_1`) and none twice (`name`, `name_2`).
 pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
@@ -31,7 +33,13 @@ fn numbered(name: &str, taken: &HashSet<String>) -> String {
     }
 }
 
-/// The SQL name of an Arrow type, as `columns` of the format `json` and `get_schema` show it.
+/// The SQL name of a field's type, as `columns` of the format `json` and `get_schema` show it: the one that its database
+/// gave it, or that of its Arrow type.
+pub fn field_type_name(field: &Field) -> String {
+    marked_type_name(field).map_or_else(|| type_name(field.data_type()), str::to_owned)
+}
+
+/// The SQL name of an Arrow type.
 pub fn type_name(data_type: &DataType) -> String {
     let fixed = match data_type {
         DataType::Null => "null",
@@ -62,10 +70,10 @@ pub fn type_name(data_type: &DataType) -> String {
         | DataType::LargeList(item)
         | DataType::ListView(item)
         | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _) => return format!("{}[]", type_name(item.data_type())),
+        | DataType::FixedSizeList(item, _) => return format!("{}[]", field_type_name(item)),
         DataType::Struct(fields) => {
             let members: Vec<String> =
-                fields.iter().map(|field| format!("{} {}", field.name(), type_name(field.data_type()))).collect();
+                fields.iter().map(|field| format!("{} {}", field.name(), field_type_name(field))).collect();
             return format!("struct({})", members.join(", "));
         }
         DataType::Map(entries, _) => return map_name(entries.data_type()),
@@ -78,17 +86,21 @@ pub fn type_name(data_type: &DataType) -> String {
 fn map_name(entries: &DataType) -> String {
     match entries {
         DataType::Struct(members) if members.len() == 2 => {
-            format!("map({}, {})", type_name(members[0].data_type()), type_name(members[1].data_type()))
+            format!("map({}, {})", field_type_name(&members[0]), field_type_name(&members[1]))
         }
         _ => "map".to_owned(),
     }
 }
 
-/// Whether people expect the values of a type to be aligned to the right.
-pub(crate) fn is_number(data_type: &DataType) -> bool {
+/// Whether people expect the values of a field to be aligned to the right.
+pub(crate) fn is_number(field: &Field) -> bool {
+    Meaning::of(field) == Some(Meaning::Number) || is_numeric(field.data_type())
+}
+
+fn is_numeric(data_type: &DataType) -> bool {
     match data_type {
-        DataType::Dictionary(_, values) => is_number(values),
-        DataType::RunEndEncoded(_, values) => is_number(values.data_type()),
+        DataType::Dictionary(_, values) => is_numeric(values),
+        DataType::RunEndEncoded(_, values) => is_numeric(values.data_type()),
         other => other.is_numeric(),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use arrow::datatypes::SchemaRef;
 
-use super::columns::type_name;
+use super::columns::field_type_name;
 use super::mcp::JsonRows;
 use super::value::{BoxedCell, write_json_string};
 use super::writer::{Facts, Writer};
@@ -34,7 +34,7 @@ fn columns(names: &[String], schema: &SchemaRef) -> String {
         out.push_str(if index == 0 { "{\"name\":" } else { ",{\"name\":" });
         write_json_string(name, &mut out);
         out.push_str(",\"type\":");
-        write_json_string(&type_name(field.data_type()), &mut out);
+        write_json_string(&field_type_name(field), &mut out);
         out.push('}');
     }
     out.push(']');

@@ -21,7 +21,7 @@ impl Markdown {
         }
         header.push_str("\n|");
         for field in schema.fields() {
-            header.push_str(if is_number(field.data_type()) { " ---: |" } else { " --- |" });
+            header.push_str(if is_number(field) { " ---: |" } else { " --- |" });
         }
         header.push('\n');
         Self { header }

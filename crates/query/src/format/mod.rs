@@ -6,15 +6,17 @@ mod flat;
 mod json;
 mod markdown;
 mod mcp;
+mod meaning;
 mod ndjson;
 mod table;
 mod toon;
 mod value;
 mod writer;
 
-pub use columns::type_name;
 pub(crate) use columns::unique_names;
+pub use columns::{field_type_name, type_name};
 pub(crate) use mcp::JsonRows;
+pub use meaning::{Meaning, with_type_name};
 pub(crate) use value::BoxedCell;
 pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
 

@@ -29,7 +29,7 @@ impl Table {
         let column = |(name, field): (String, &arrow::datatypes::FieldRef)| {
             let mut shown = String::new();
             write_on_one_line(&name, &mut shown);
-            Column { width: shown.width(), name: shown, is_number: is_number(field.data_type()) }
+            Column { width: shown.width(), name: shown, is_number: is_number(field) }
         };
         Self { columns: names.into_iter().zip(schema.fields()).map(column).collect() }
     }

@@ -1,0 +1,156 @@
+//! Arrays that grow by binary values.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanBuilder, PrimitiveBuilder};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, Float32Type, Float64Type,
+    Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+    UInt32Type, UInt64Type,
+};
+
+use super::column::{Column, Form};
+use super::nested::{ListBuilder, StructBuilder};
+use super::raw::exactly;
+use super::refusal::Refusal;
+use super::text::{BytesBuilder, Spelling};
+use super::{moment, number};
+
+/// An array that grows by binary values. One `match` finds the way of a value; nothing is boxed for it.
+pub(super) enum ArrayBuilder {
+    Boolean(BooleanBuilder),
+    Int16(PrimitiveBuilder<Int16Type>),
+    Int32(PrimitiveBuilder<Int32Type>),
+    Int64(PrimitiveBuilder<Int64Type>),
+    UInt32(PrimitiveBuilder<UInt32Type>),
+    UInt64(PrimitiveBuilder<UInt64Type>),
+    Float32(PrimitiveBuilder<Float32Type>),
+    Float64(PrimitiveBuilder<Float64Type>),
+    Decimal128(i8, PrimitiveBuilder<Decimal128Type>),
+    Decimal256(i8, PrimitiveBuilder<Decimal256Type>),
+    Text(Spelling, BytesBuilder),
+    Bytes(BytesBuilder),
+    Date(PrimitiveBuilder<Date32Type>),
+    Time(PrimitiveBuilder<Time64MicrosecondType>),
+    Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
+    Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
+    List(Box<ListBuilder>),
+    Struct(StructBuilder),
+}
+
+impl ArrayBuilder {
+    /// An empty array of `column`'s values.
+    pub(super) fn new(column: &Column) -> Self {
+        let data_type = column.field.data_type();
+        match &column.form {
+            Form::Boolean => Self::Boolean(BooleanBuilder::new()),
+            Form::Int16 => Self::Int16(PrimitiveBuilder::new()),
+            Form::Int32 => Self::Int32(PrimitiveBuilder::new()),
+            Form::Int64 => Self::Int64(PrimitiveBuilder::new()),
+            Form::UInt32 => Self::UInt32(PrimitiveBuilder::new()),
+            Form::UInt64 => Self::UInt64(PrimitiveBuilder::new()),
+            Form::Float32 => Self::Float32(PrimitiveBuilder::new()),
+            Form::Float64 => Self::Float64(PrimitiveBuilder::new()),
+            Form::Decimal128(scale) => Self::Decimal128(*scale, of_type(data_type)),
+            Form::Decimal256(scale) => Self::Decimal256(*scale, of_type(data_type)),
+            Form::Text(spelling) => Self::Text(*spelling, BytesBuilder::default()),
+            Form::Bytes => Self::Bytes(BytesBuilder::default()),
+            Form::Date => Self::Date(PrimitiveBuilder::new()),
+            Form::Time => Self::Time(PrimitiveBuilder::new()),
+            Form::Timestamp => Self::Timestamp(of_type(data_type)),
+            Form::Interval => Self::Interval(PrimitiveBuilder::new()),
+            Form::List(item) => Self::List(Box::new(ListBuilder::new(item))),
+            Form::Struct(members) => Self::Struct(StructBuilder::new(members)),
+        }
+    }
+
+    /// Adds a value, none for NULL.
+    pub(super) fn append(&mut self, value: Option<&[u8]>) -> Result<(), Refusal> {
+        let Some(bytes) = value else {
+            self.append_null();
+            return Ok(());
+        };
+        match self {
+            Self::Boolean(array) => array.append_value(exactly(bytes)? != [0]),
+            Self::Int16(array) => array.append_value(i16::from_be_bytes(exactly(bytes)?)),
+            Self::Int32(array) => array.append_value(i32::from_be_bytes(exactly(bytes)?)),
+            Self::Int64(array) => array.append_value(i64::from_be_bytes(exactly(bytes)?)),
+            Self::UInt32(array) => array.append_value(u32::from_be_bytes(exactly(bytes)?)),
+            Self::UInt64(array) => array.append_value(u64::from_be_bytes(exactly(bytes)?)),
+            Self::Float32(array) => array.append_value(f32::from_be_bytes(exactly(bytes)?)),
+            Self::Float64(array) => array.append_value(f64::from_be_bytes(exactly(bytes)?)),
+            Self::Decimal128(scale, array) => append_decimal(array, *scale, bytes)?,
+            Self::Decimal256(scale, array) => append_decimal(array, *scale, bytes)?,
+            Self::Text(spelling, array) => array.append(|out| spelling.write(bytes, out))?,
+            Self::Bytes(array) => array.append(|out| Spelling::Plain.write(bytes, out))?,
+            Self::Date(array) => array.append_value(moment::date(bytes)?),
+            Self::Time(array) => array.append_value(i64::from_be_bytes(exactly(bytes)?)),
+            Self::Timestamp(array) => array.append_value(moment::timestamp(bytes)?),
+            Self::Interval(array) => array.append_value(moment::interval(bytes)?),
+            Self::List(array) => array.append(bytes)?,
+            Self::Struct(array) => array.append(bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Adds NULL.
+    pub(super) fn append_null(&mut self) {
+        match self {
+            Self::Boolean(array) => array.append_null(),
+            Self::Int16(array) => array.append_null(),
+            Self::Int32(array) => array.append_null(),
+            Self::Int64(array) => array.append_null(),
+            Self::UInt32(array) => array.append_null(),
+            Self::UInt64(array) => array.append_null(),
+            Self::Float32(array) => array.append_null(),
+            Self::Float64(array) => array.append_null(),
+            Self::Decimal128(_, array) => array.append_null(),
+            Self::Decimal256(_, array) => array.append_null(),
+            Self::Text(_, array) | Self::Bytes(array) => array.append_null(),
+            Self::Date(array) => array.append_null(),
+            Self::Time(array) => array.append_null(),
+            Self::Timestamp(array) => array.append_null(),
+            Self::Interval(array) => array.append_null(),
+            Self::List(array) => array.append_null(),
+            Self::Struct(array) => array.append_null(),
+        }
+    }
+
+    /// The values so far; the next array begins empty.
+    pub(super) fn finish(&mut self) -> Result<ArrayRef, Refusal> {
+        Ok(match self {
+            Self::Boolean(array) => Arc::new(array.finish()),
+            Self::Int16(array) => Arc::new(array.finish()),
+            Self::Int32(array) => Arc::new(array.finish()),
+            Self::Int64(array) => Arc::new(array.finish()),
+            Self::UInt32(array) => Arc::new(array.finish()),
+            Self::UInt64(array) => Arc::new(array.finish()),
+            Self::Float32(array) => Arc::new(array.finish()),
+            Self::Float64(array) => Arc::new(array.finish()),
+            Self::Decimal128(_, array) => Arc::new(array.finish()),
+            Self::Decimal256(_, array) => Arc::new(array.finish()),
+            Self::Text(_, array) => Arc::new(array.finish_text()?),
+            Self::Bytes(array) => Arc::new(array.finish_bytes()?),
+            Self::Date(array) => Arc::new(array.finish()),
+            Self::Time(array) => Arc::new(array.finish()),
+            Self::Timestamp(array) => Arc::new(array.finish()),
+            Self::Interval(array) => Arc::new(array.finish()),
+            Self::List(array) => Arc::new(array.finish()?),
+            Self::Struct(array) => Arc::new(array.finish()?),
+        })
+    }
+}
+
+/// A builder of a type that has parameters.
+fn of_type<T: ArrowPrimitiveType>(data_type: &DataType) -> PrimitiveBuilder<T> {
+    PrimitiveBuilder::new().with_data_type(data_type.clone())
+}
+
+fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
+    array: &mut PrimitiveBuilder<T>,
+    scale: i8,
+    bytes: &[u8],
+) -> Result<(), Refusal> {
+    array.append_value(number::decimal::<T>(bytes, scale)?);
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Rows gathered into record batches.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use tidegate_core::Error;
+use tokio_postgres::Row;
+
+use super::array::ArrayBuilder;
+use super::column::{Column, schema_of};
+use super::raw::Raw;
+
+/// Rows of one result, gathered into record batches one after the other.
+pub struct BatchBuilder {
+    schema: SchemaRef,
+    arrays: Vec<ArrayBuilder>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl BatchBuilder {
+    /// No rows yet, of `columns`.
+    pub fn new(columns: &[Column]) -> Self {
+        let arrays = columns.iter().map(ArrayBuilder::new).collect();
+        Self { schema: schema_of(columns), arrays, rows: 0, bytes: 0 }
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Adds a row. After an error the builder holds part of a row and must not be used again.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the column and what to select instead, where Arrow cannot hold a value; `TooLarge` when
+    /// the batch is beyond 2 GiB.
+    pub fn push(&mut self, row: &Row) -> Result<(), Error> {
+        if row.len() != self.arrays.len() {
+            let wanted = self.arrays.len();
+            return Err(Error::internal(format!("the server sent rows of {} columns, not of {wanted}", row.len())));
+        }
+        for (index, array) in self.arrays.iter_mut().enumerate() {
+            let Raw(value) = row
+                .try_get(index)
+                .map_err(|error| Error::internal(format!("column {index} of a row cannot be read: {error}")))?;
+            array.append(value).map_err(|refusal| refusal.into_error(self.schema.field(index).name()))?;
+        }
+        self.rows += 1;
+        self.bytes += row.raw_size_bytes();
+        Ok(())
+    }
+
+    /// The rows since the last batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The bytes of these rows as the server sent them, which is near what they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The rows since the last batch as a batch; the next begins empty.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when a column's text is not UTF-8.
+    pub fn finish(&mut self) -> Result<RecordBatch, Error> {
+        let mut columns = Vec::with_capacity(self.arrays.len());
+        for (array, field) in self.arrays.iter_mut().zip(self.schema.fields()) {
+            columns.push(array.finish().map_err(|refusal| refusal.into_error(field.name()))?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        (self.rows, self.bytes) = (0, 0);
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(|error| Error::internal(format!("the rows do not make a batch: {error}")))
+    }
+}

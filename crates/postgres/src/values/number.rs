@@ -1,0 +1,125 @@
+//! `numeric`: digits of base 10,000, as many as there are.
+//!
+//! On the wire: the number of digits, the weight of the first (its power of 10,000), the sign, how many decimal digits
+//! stand behind the point, the digits; 16 bits each.
+
+use arrow::datatypes::{ArrowNativeType, ArrowNativeTypeOp, ArrowPrimitiveType, DecimalType};
+
+use super::raw::Reader;
+use super::refusal::Refusal;
+
+const NEGATIVE: u16 = 0x4000;
+const NOT_A_NUMBER: u16 = 0xc000;
+const INFINITY: u16 = 0xd000;
+const NEGATIVE_INFINITY: u16 = 0xf000;
+
+/// Decimal digits in a digit.
+const DIGITS: usize = 4;
+const BASE: u16 = 10_000;
+
+/// A number that is finite.
+struct Finite<'a> {
+    is_negative: bool,
+    weight: i16,
+    scale: u16,
+    /// Two bytes each, all below 10,000.
+    digits: &'a [[u8; 2]],
+}
+
+enum Number<'a> {
+    Finite(Finite<'a>),
+    Special(&'static str),
+}
+
+fn read(bytes: &[u8]) -> Result<Number<'_>, Refusal> {
+    let mut reader = Reader(bytes);
+    let (count, weight, sign, scale) = (reader.uint16()?, reader.int16()?, reader.uint16()?, reader.uint16()?);
+    let (digits, rest) = reader.0.as_chunks::<2>();
+    let are_digits = || digits.iter().all(|digit| u16::from_be_bytes(*digit) < BASE);
+    if digits.len() != usize::from(count) || !rest.is_empty() || !are_digits() {
+        return Err(Refusal::Malformed);
+    }
+    match sign {
+        0 | NEGATIVE => Ok(Number::Finite(Finite { is_negative: sign == NEGATIVE, weight, scale, digits })),
+        NOT_A_NUMBER => Ok(Number::Special("NaN")),
+        INFINITY => Ok(Number::Special("Infinity")),
+        NEGATIVE_INFINITY => Ok(Number::Special("-Infinity")),
+        _ => Err(Refusal::Malformed),
+    }
+}
+
+/// Writes the number with all its digits; never with an exponent.
+pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let number = match read(bytes)? {
+        Number::Finite(number) => number,
+        Number::Special(name) => {
+            out.extend_from_slice(name.as_bytes());
+            return Ok(());
+        }
+    };
+    let weight = i32::from(number.weight);
+    let digit = |power: i32| {
+        let index = usize::try_from(weight - power).ok()?;
+        number.digits.get(index).map(|digit| u16::from_be_bytes(*digit))
+    };
+    if number.is_negative {
+        out.push(b'-');
+    }
+    let whole = out.len();
+    for power in (0..=weight).rev() {
+        write_digit(digit(power).unwrap_or_default(), out);
+    }
+    let zeros = out[whole..].iter().take_while(|byte| **byte == b'0').count();
+    out.drain(whole..whole + zeros);
+    if out.len() == whole {
+        out.push(b'0');
+    }
+    let scale = usize::from(number.scale);
+    if scale > 0 {
+        out.push(b'.');
+        let fraction = out.len();
+        // No more than 16 bits of decimal digits.
+        for place in 1..=scale.div_ceil(DIGITS) as i32 {
+            write_digit(digit(-place).unwrap_or_default(), out);
+        }
+        out.truncate(fraction + scale);
+    }
+    Ok(())
+}
+
+fn write_digit(digit: u16, out: &mut Vec<u8>) {
+    let [high, low] = [digit / 100, digit % 100];
+    // Each is a decimal digit.
+    out.extend([high / 10, high % 10, low / 10, low % 10].map(|digit| b'0' + digit as u8));
+}
+
+/// The number as a decimal of `scale` digits behind the point.
+pub(super) fn decimal<T: DecimalType + ArrowPrimitiveType>(bytes: &[u8], scale: i8) -> Result<T::Native, Refusal> {
+    let number = match read(bytes)? {
+        Number::Finite(number) => number,
+        Number::Special("NaN") => return Err(Refusal::NotANumber),
+        Number::Special(_) => return Err(Refusal::Malformed),
+    };
+    let native = |number: u32| T::Native::usize_as(number as usize);
+    let too_long = |_| Refusal::Malformed;
+    let mut value = T::Native::ZERO;
+    // The power of ten that the value so far is short of.
+    let mut short = 0;
+    let mut power = i32::from(number.weight) * DIGITS as i32 + i32::from(scale);
+    for digit in number.digits {
+        let digit = u32::from(u16::from_be_bytes(*digit));
+        // The last digit of base 10,000 may reach behind the last decimal one, with zeros.
+        let behind = u32::try_from(-power).unwrap_or_default();
+        let cut = 10_u32.pow(behind.min(DIGITS as u32));
+        if digit % cut != 0 {
+            return Err(Refusal::Malformed);
+        }
+        let shift = native(u32::from(BASE) / cut);
+        value = value.mul_checked(shift).and_then(|value| value.add_checked(native(digit / cut))).map_err(too_long)?;
+        short = power.max(0);
+        power -= DIGITS as i32;
+    }
+    // Not negative.
+    let value = native(10).pow_checked(short as u32).and_then(|tens| value.mul_checked(tens)).map_err(too_long)?;
+    if number.is_negative { value.neg_checked().map_err(too_long) } else { Ok(value) }
+}

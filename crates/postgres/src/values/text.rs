@@ -1,0 +1,146 @@
+//! Text and bytes, and the types whose values become text.
+
+use arrow::array::{BinaryArray, NullBufferBuilder, StringArray};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+use super::raw::{Reader, exactly};
+use super::refusal::Refusal;
+use super::{address, number};
+
+/// The version of the binary form of `jsonb`, the byte before its text.
+const JSONB_VERSION: u8 = 1;
+
+/// How a binary value becomes text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// It is text already.
+    Plain,
+    /// `"char"`: one byte.
+    Char,
+    /// The text stands behind a version.
+    Jsonb,
+    /// All digits.
+    Number,
+    Uuid,
+    /// `inet` and `cidr`.
+    Address,
+    MacAddress,
+    Bits,
+}
+
+impl Spelling {
+    /// Writes the text of the value `bytes`.
+    pub(super) fn write(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+        match self {
+            Self::Plain => out.extend_from_slice(bytes),
+            Self::Char => write_char(bytes, out)?,
+            Self::Jsonb => match bytes.split_first() {
+                Some((&JSONB_VERSION, text)) => out.extend_from_slice(text),
+                _ => return Err(Refusal::Malformed),
+            },
+            Self::Number => number::write(bytes, out)?,
+            Self::Uuid => write_uuid(exactly(bytes)?, out),
+            Self::Address => address::write(bytes, out)?,
+            Self::MacAddress => write_mac_address(bytes, out),
+            Self::Bits => write_bits(bytes, out)?,
+        }
+        Ok(())
+    }
+}
+
+/// Values of any length, one after the other in one buffer.
+pub(super) struct BytesBuilder {
+    bytes: Vec<u8>,
+    /// Where each value begins, and where the last ends.
+    offsets: Vec<i32>,
+    nulls: NullBufferBuilder,
+}
+
+impl Default for BytesBuilder {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), offsets: vec![0], nulls: NullBufferBuilder::new(0) }
+    }
+}
+
+impl BytesBuilder {
+    /// Adds the value that `write` appends.
+    pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Refusal>) -> Result<(), Refusal> {
+        write(&mut self.bytes)?;
+        self.offsets.push(i32::try_from(self.bytes.len()).map_err(|_| Refusal::TooLarge)?);
+        self.nulls.append_non_null();
+        Ok(())
+    }
+
+    pub(super) fn append_null(&mut self) {
+        // An offset is a length that fitted before.
+        self.offsets.push(self.offsets.last().copied().unwrap_or_default());
+        self.nulls.append_null();
+    }
+
+    /// The values as text, which is proved here for all at once.
+    pub(super) fn finish_text(&mut self) -> Result<StringArray, Refusal> {
+        let (offsets, bytes, nulls) = self.take();
+        StringArray::try_new(offsets, bytes, nulls).map_err(|_| Refusal::NotUtf8)
+    }
+
+    pub(super) fn finish_bytes(&mut self) -> Result<BinaryArray, Refusal> {
+        let (offsets, bytes, nulls) = self.take();
+        BinaryArray::try_new(offsets, bytes, nulls).map_err(|_| Refusal::Malformed)
+    }
+
+    fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
+        // The next batch will be about as large.
+        let bytes = Vec::with_capacity(self.bytes.len());
+        let mut offsets = Vec::with_capacity(self.offsets.len());
+        offsets.push(0);
+        let offsets = std::mem::replace(&mut self.offsets, offsets);
+        let bytes = std::mem::replace(&mut self.bytes, bytes);
+        (OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(bytes), self.nulls.finish())
+    }
+}
+
+/// Writes `byte` as two hexadecimal digits.
+pub(super) fn write_hexadecimal(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.push(DIGITS[usize::from(byte >> 4)]);
+    out.push(DIGITS[usize::from(byte & 15)]);
+}
+
+fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    match exactly(bytes)? {
+        // The server's way to say that it is empty.
+        [0] => {}
+        [byte] if byte.is_ascii() => out.push(byte),
+        [byte] => out.extend([b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]),
+    }
+    Ok(())
+}
+
+fn write_uuid(bytes: [u8; 16], out: &mut Vec<u8>) {
+    for (index, byte) in bytes.into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            out.push(b'-');
+        }
+        write_hexadecimal(byte, out);
+    }
+}
+
+fn write_mac_address(bytes: &[u8], out: &mut Vec<u8>) {
+    for (index, byte) in bytes.iter().enumerate() {
+        if index > 0 {
+            out.push(b':');
+        }
+        write_hexadecimal(*byte, out);
+    }
+}
+
+/// Writes the digits of a bit string: their number, then eight a byte.
+fn write_bits(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let mut reader = Reader(bytes);
+    let length = usize::try_from(reader.int32()?).map_err(|_| Refusal::Malformed)?;
+    if reader.0.len() != length.div_ceil(8) {
+        return Err(Refusal::Malformed);
+    }
+    out.extend((0..length).map(|index| b'0' + (reader.0[index / 8] >> (7 - index % 8) & 1)));
+    Ok(())
+}

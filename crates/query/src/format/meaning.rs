@@ -1,0 +1,69 @@
+//! What a field's metadata says of its values, where their Arrow type alone does not say it.
+//!
+//! Engines mark their fields; formats, schemas of answers and type names read the marks. JSON and UUIDs have canonical
+//! [extension types](https://arrow.apache.org/docs/format/CanonicalExtensions.html), which other writers of Arrow use too.
+
+use arrow::datatypes::{DataType, Field};
+
+/// The key under which a field has the name of its type in the SQL of its database.
+const TYPE_NAME: &str = "tidegate.type";
+/// Arrow's key of extension types.
+const EXTENSION: &str = "ARROW:extension:name";
+
+/// What the values of a field are beyond their Arrow type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Meaning {
+    /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`.
+    Number,
+    /// Text that is JSON.
+    Json,
+    /// 16 bytes that are a UUID.
+    Uuid,
+}
+
+impl Meaning {
+    const ALL: [Self; 3] = [Self::Number, Self::Json, Self::Uuid];
+
+    /// The meaning that `field` is marked with, if its Arrow type can have it.
+    pub fn of(field: &Field) -> Option<Self> {
+        let name = field.metadata().get(EXTENSION)?;
+        let meaning = Self::ALL.into_iter().find(|meaning| meaning.extension() == name)?;
+        meaning.fits(field.data_type()).then_some(meaning)
+    }
+
+    /// `field`, marked with this meaning.
+    #[must_use]
+    pub fn mark(self, mut field: Field) -> Field {
+        field.metadata_mut().insert(EXTENSION.to_owned(), self.extension().to_owned());
+        field
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Number => "tidegate.number",
+            Self::Json => "arrow.json",
+            Self::Uuid => "arrow.uuid",
+        }
+    }
+
+    fn fits(self, data_type: &DataType) -> bool {
+        match self {
+            Self::Number | Self::Json => {
+                matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+            }
+            Self::Uuid => *data_type == DataType::FixedSizeBinary(16),
+        }
+    }
+}
+
+/// `field`, marked with the name that its type has in the SQL of its database.
+#[must_use]
+pub fn with_type_name(mut field: Field, name: impl Into<String>) -> Field {
+    field.metadata_mut().insert(TYPE_NAME.to_owned(), name.into());
+    field
+}
+
+/// The name that `field` is marked with.
+pub(crate) fn marked_type_name(field: &Field) -> Option<&str> {
+    field.metadata().get(TYPE_NAME).map(String::as_str)
+}
