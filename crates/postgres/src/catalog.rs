@@ -46,8 +46,8 @@ SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.a
        EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
                WHERE k.conrelid = a.attrelid AND k.contype = 'u' AND k.conkey = ARRAY[a.attnum]),
        (SELECT k.confrelid::regclass::text || '(' || f.attname || ')' FROM pg_catalog.pg_constraint k
-        JOIN LATERAL pg_catalog.unnest(k.conkey, k.confkey) AS pair(own, foreign_) ON pair.own = a.attnum
-        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = pair.foreign_
+        JOIN LATERAL pg_catalog.generate_subscripts(k.conkey, 1) AS place ON k.conkey[place] = a.attnum
+        JOIN pg_catalog.pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = k.confkey[place]
         WHERE k.conrelid = a.attrelid AND k.contype = 'f' ORDER BY k.conname LIMIT 1),
        (SELECT pg_catalog.string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder)
         FROM (SELECT enumlabel, enumsortorder FROM pg_catalog.pg_enum WHERE enumtypid = a.atttypid

@@ -46,6 +46,8 @@ pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|said| {
         *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some("RevalidateCachedQuery")
             || *said.code() == SqlState::INVALID_SQL_STATEMENT_NAME
+            // One that we put into FROM, whose columns are other ones now.
+            || *said.code() == SqlState::INVALID_COLUMN_REFERENCE
     })
 }
 

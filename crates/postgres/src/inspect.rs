@@ -61,7 +61,8 @@ const ROW_SECURITY_BUGS: &[(&str, &[(u32, u32)], &str)] = &[
 
 /// Looks at the login role and at `roles`, which calls run as. Needs no transaction.
 pub(crate) async fn inspect(lease: &mut Lease, roles: &[&str], database: &str) -> Result<Vec<Finding>, Error> {
-    let client = lease.session()?.client().clone();
+    let connected = lease.session()?.connected().clone();
+    let client = connected.client();
     let failed = |error: tokio_postgres::Error| error::of_own(&error, database);
     lease.sends();
     let rows = client.query(ROLE, &[&roles]).await.map_err(failed)?;

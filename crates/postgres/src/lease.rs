@@ -118,7 +118,9 @@ async fn roll_back(session: Pooled) {
 
 /// First the cancellation, then the connection: dropping it alone would wait for every row.
 async fn cancel(session: Session) {
-    session.canceller().cancel().await;
+    if let Err(error) = session.canceller().cancel().await {
+        tracing::warn!("a cancellation did not reach the server: {error}");
+    }
     drop(session);
 }
 

@@ -5,7 +5,7 @@
 //! connection goes back.
 
 mod catalog;
-mod connect;
+pub mod connect;
 mod database;
 mod error;
 mod explain;
@@ -22,9 +22,8 @@ mod running;
 mod server;
 mod session;
 mod transaction;
-mod values;
+pub mod values;
 
-pub use connect::Target;
 pub use database::PostgresDatabase;
 pub use identity::{ClaimSettings, RunAs};
 pub use inspect::Finding;

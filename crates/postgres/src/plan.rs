@@ -20,7 +20,7 @@ use crate::pump;
 use crate::rows::{ErrorContext, Failure};
 use crate::running::{Ending, Running};
 use crate::session::Identity;
-use crate::transaction::{ROLLBACK, ROLLBACK_AND_UNLOCK};
+use crate::transaction::{COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
 
 /// Rows of a writing statement that are held until it is committed; beyond them they leave before.
 const HELD_ROWS_MAX: usize = 10_000;
@@ -85,7 +85,7 @@ impl Plan for PostgresPlan {
         let mut was_outdated = false;
         loop {
             let run = Run { server: &server, statement: &statement, transaction: &transaction, job };
-            match run.attempt(lease, &prepared).await? {
+            match run.attempt(lease, prepared).await? {
                 Attempt::Rows(rows) => return Ok(rows),
                 Attempt::Again(error, freed) => {
                     if tries == transaction.retries_max {
@@ -117,19 +117,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn attempt(&self, lease: Lease, prepared: &Prepared) -> Result<Attempt, Error> {
+    async fn attempt(&self, lease: Lease, prepared: Arc<Prepared>) -> Result<Attempt, Error> {
+        let schema = prepared.schema.clone();
         let context = ErrorContext { database: self.server.database.clone(), text: self.statement.text().into() };
         let started = Running::start(lease, prepared, self.statement.parameters(), self.ending(), context.clone());
         let work = async {
             let mut running = started.await?;
             match self.first(&mut running).await {
                 Ok(held) => Ok((running, held)),
-                Err(failure @ Failure::Server(_)) => Err((failure, running.after_failure().await)),
-                Err(failure) => Err((failure, None)),
+                Err(failure) => {
+                    let freed = running.fail(&failure).await;
+                    Err((failure, freed))
+                }
             }
         };
         let (failure, freed) = match self.in_time(work).await? {
-            Ok((running, held)) => return self.deliver(running, held, &prepared.schema).await,
+            Ok((running, held)) => return self.deliver(running, held, schema).await,
             Err(failed) => failed,
         };
         match (failure, freed) {
@@ -157,17 +160,17 @@ impl Run<'_> {
         Ok(held)
     }
 
-    async fn deliver(&self, running: Running, held: Vec<RecordBatch>, schema: &SchemaRef) -> Result<Attempt, Error> {
+    async fn deliver(&self, running: Running, held: Vec<RecordBatch>, schema: SchemaRef) -> Result<Attempt, Error> {
         if !running.has_ended() {
             let stall = self.transaction.stall;
             let rest = pump::start(running, self.server.house().clone(), self.job.cancellation(), stall);
             let batches = futures::stream::iter(held.into_iter().map(Ok)).chain(rest).boxed();
-            return Ok(Attempt::Rows(Rows { schema: schema.clone(), batches }));
+            return Ok(Attempt::Rows(Rows { schema, batches }));
         }
         let context = running.context().clone();
         running.finish().await.map_err(|failure| failure.told(&context))?;
         let batches = futures::stream::iter(held.into_iter().map(Ok)).boxed();
-        Ok(Attempt::Rows(Rows { schema: schema.clone(), batches }))
+        Ok(Attempt::Rows(Rows { schema, batches }))
     }
 
     /// Ends `work` when the job, the database or the time for the first row does.
@@ -192,11 +195,12 @@ impl Run<'_> {
     }
 
     fn ending(&self) -> Ending {
-        match self.statement.author() {
-            _ if self.transaction.writes => Ending::Commit,
-            Author::Owner => Ending::Words(ROLLBACK),
-            Author::Caller => Ending::Words(ROLLBACK_AND_UNLOCK),
-        }
+        let words = match self.statement.author() {
+            _ if self.transaction.writes => return Ending::Later(COMMIT),
+            Author::Owner => ROLLBACK,
+            Author::Caller => ROLLBACK_AND_UNLOCK,
+        };
+        if self.server.options.pooler { Ending::Later(words) } else { Ending::Behind(words) }
     }
 }
 

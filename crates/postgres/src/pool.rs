@@ -9,7 +9,7 @@ use tidegate_core::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connect::{ConnectError, Target};
+use crate::connect::{ConnectError, Startup, Target};
 use crate::error;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
@@ -53,7 +53,8 @@ impl Manager for Opener {
     type Error = OpenError;
 
     async fn create(&self) -> Result<Session, OpenError> {
-        let connected = self.target.connect(&self.application_name).await?;
+        let startup = Startup { application_name: &self.application_name, settings: &[] };
+        let connected = self.target.connect(&startup).await?;
         Ok(Session::open(connected, &self.options).await?)
     }
 
@@ -95,9 +96,8 @@ impl Pool {
             Ok(session) => Ok(Lease::new(session, self.house.clone(), self.database.clone())),
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy()),
             Err(PoolError::Backend(OpenError::Connect(error))) => {
-                let told = error.for_caller(&self.database);
                 tracing::warn!(database = %self.database, "{}", error.for_owner());
-                Err(told)
+                Err(error.into_error(&self.database))
             }
             Err(PoolError::Backend(OpenError::Settings(error))) => Err(error::of_own(&error, &self.database)),
             Err(PoolError::Closed) => Err(closed(&self.database)),

@@ -1,7 +1,5 @@
 //! A statement that the server has parsed, and the columns of its answer.
 
-use std::sync::Arc;
-
 use arrow::datatypes::SchemaRef;
 use tokio_postgres::{Client, Statement};
 

@@ -85,7 +85,15 @@ impl Reader {
 
 async fn pump(mut running: Running, batches: &Batches, stall: Duration) -> Result<(), Error> {
     let context = running.context().clone();
-    while let Some(batch) = running.next().await.map_err(|failure| failure.told(&context))? {
+    loop {
+        let batch = match running.next().await {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            Err(failure) => {
+                running.fail(&failure).await;
+                return Err(failure.told(&context));
+            }
+        };
         let place = match tokio::time::timeout(stall, batches.reserve()).await {
             Ok(Ok(place)) => place,
             Ok(Err(_)) => return Ok(()),

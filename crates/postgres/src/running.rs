@@ -7,18 +7,19 @@ use arrow::array::RecordBatch;
 use futures::future::{FutureExt, MaybeDone, maybe_done};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::Parameter;
-use tokio_postgres::Client;
 
+use crate::connect::Connected;
 use crate::lease::Lease;
 use crate::prepared::Prepared;
 use crate::rows::{BatchStream, ErrorContext, Failure};
-use crate::transaction::{COMMIT, ROLLBACK};
+use crate::transaction::ROLLBACK;
 use crate::values::{BatchBuilder, Bound};
 
 /// A statement that runs. Dropping it before its end cancels it: the lease goes first.
 pub(crate) struct Running {
     lease: Lease,
     batches: BatchStream,
+    prepared: Arc<Prepared>,
     end: End,
 }
 
@@ -26,26 +27,26 @@ pub(crate) struct Running {
 enum End {
     /// The words were sent behind the statement, so that the end costs no wait.
     Sent(Pin<Box<MaybeDone<EndOfTransaction>>>),
-    /// It is committed when all rows were read.
-    Commit,
+    /// The words are sent when all rows were read.
+    Later(&'static str),
 }
 
 type EndOfTransaction = futures::future::BoxFuture<'static, Result<(), tokio_postgres::Error>>;
 
-/// How a transaction that only reads is ended; one that writes is committed.
+/// When a transaction is ended with which words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ending {
-    /// With these words, sent at once.
-    Words(&'static str),
-    /// By a commit after the last row.
-    Commit,
+    /// Sent right behind the statement.
+    Behind(&'static str),
+    /// Sent when all rows were read.
+    Later(&'static str),
 }
 
 impl Running {
     /// Sends the statement on `lease`, whose transaction has begun.
     pub(crate) async fn start(
         mut lease: Lease,
-        prepared: &Prepared,
+        prepared: Arc<Prepared>,
         parameters: &[Parameter],
         ending: Ending,
         context: ErrorContext,
@@ -56,12 +57,12 @@ impl Running {
         let builder = BatchBuilder::new(&prepared.columns);
         let bound = Bound::all(parameters).map_err(|error| (Failure::Value(error), None))?;
         lease.sends();
-        let client = lease.session().map_err(|error| (Failure::Value(error), None))?.client().clone();
-        let query = client.query_raw(&prepared.statement, bound);
+        let connected = lease.session().map_err(|error| (Failure::Value(error), None))?.connected().clone();
+        let query = connected.client().query_raw(&prepared.statement, bound);
         let (rows, end) = match ending {
-            Ending::Commit => (query.await, End::Commit),
-            Ending::Words(words) => {
-                let mut end = Box::pin(maybe_done(end_of(client.clone(), words)));
+            Ending::Later(words) => (query.await, End::Later(words)),
+            Ending::Behind(words) => {
+                let mut end = Box::pin(maybe_done(end_of(connected.clone(), words)));
                 let mut query = std::pin::pin!(query);
                 // Messages leave in the order in which they are first asked for.
                 let mut is_sent = false;
@@ -76,7 +77,7 @@ impl Running {
             }
         };
         match rows {
-            Ok(rows) => Ok(Self { lease, batches: BatchStream::new(rows, builder, context), end }),
+            Ok(rows) => Ok(Self { lease, batches: BatchStream::new(rows, builder, context), prepared, end }),
             Err(error) => Err((Failure::Server(error), free(lease, end).await)),
         }
     }
@@ -92,15 +93,18 @@ impl Running {
     }
 
     /// Ends the transaction after the last row, and gives the connection back.
-    pub(crate) async fn finish(mut self) -> Result<(), Failure> {
-        match self.end {
-            End::Commit => self.lease.end(COMMIT).await.map_err(Failure::Server),
+    pub(crate) async fn finish(self) -> Result<(), Failure> {
+        let Self { mut lease, batches, prepared, end } = self;
+        // A statement that nobody keeps is closed within its transaction, as a pooler wants it.
+        drop((batches, prepared));
+        match end {
+            End::Later(words) => lease.end(words).await.map_err(Failure::Server),
             End::Sent(mut end) => {
                 end.as_mut().await;
                 if let Some(outcome) = end.as_mut().take_output() {
                     outcome.map_err(Failure::Server)?;
                 }
-                self.lease.has_ended();
+                lease.has_ended();
                 Ok(())
             }
         }
@@ -110,10 +114,13 @@ impl Running {
         self.batches.context()
     }
 
-    /// The connection after the server refused the statement, if it can be used again.
-    pub(crate) async fn after_failure(self) -> Option<Lease> {
-        let Self { lease, batches, end } = self;
-        drop(batches);
+    /// The connection after `failure`, if it can be used again: if it was the server that ended the statement.
+    pub(crate) async fn fail(self, failure: &Failure) -> Option<Lease> {
+        if !matches!(failure, Failure::Server(_)) {
+            return None;
+        }
+        let Self { lease, batches, prepared, end } = self;
+        drop((batches, prepared));
         free(lease, end).await
     }
 }
@@ -121,7 +128,7 @@ impl Running {
 /// Waits for the end of a transaction whose statement failed.
 async fn free(mut lease: Lease, end: End) -> Option<Lease> {
     let ended = match end {
-        End::Commit => lease.end(ROLLBACK).await,
+        End::Later(_) => lease.end(ROLLBACK).await,
         End::Sent(mut end) => {
             end.as_mut().await;
             end.as_mut().take_output().unwrap_or(Ok(()))
@@ -140,6 +147,6 @@ fn check_count(wanted: usize, came: usize) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidArguments, message))
 }
 
-fn end_of(client: Arc<Client>, words: &'static str) -> EndOfTransaction {
-    async move { client.batch_execute(words).await }.boxed()
+fn end_of(connected: Arc<Connected>, words: &'static str) -> EndOfTransaction {
+    async move { connected.client().batch_execute(words).await }.boxed()
 }

@@ -120,9 +120,9 @@ impl Server {
         {
             return Ok(known);
         }
-        let client = lease.session()?.client().clone();
+        let connected = lease.session()?.connected().clone();
         lease.sends();
-        let prepared = prepared::prepare(&client, text, statement.transaction().writes).await;
+        let prepared = prepared::prepare(connected.client(), text, statement.transaction().writes).await;
         lease.rests();
         match prepared {
             Ok(prepared) => {

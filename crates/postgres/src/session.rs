@@ -22,8 +22,7 @@ const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
 
 /// One connection to the server.
 pub(crate) struct Session {
-    client: Arc<Client>,
-    canceller: Canceller,
+    connected: Arc<Connected>,
     /// Statements by the role that they were prepared as and their text: a name in them may mean another table to
     /// another role.
     statements: Mutex<LruCache<(Option<String>, Box<str>), Arc<Prepared>>>,
@@ -52,10 +51,10 @@ enum SettingsQuery {
 impl Session {
     /// A session on the connection that was just made.
     pub(crate) async fn open(connected: Connected, options: &PostgresOptions) -> Result<Self, Error> {
-        let Connected { client, canceller, version, .. } = connected;
+        let client = connected.client();
         let has_role = !options.run_as.roles().is_empty();
-        let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(|name| quoted(name));
-        let constants = constants(options, version);
+        let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(quoted);
+        let constants = constants(options, connected.server_version().number());
         let settings = if options.pooler {
             let constants = constants.into_iter().map(|(name, value)| (quoted(name), quoted(&value)));
             let text = set_config(named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))));
@@ -75,29 +74,34 @@ impl Session {
             }
         };
         let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
-        Ok(Self { client: Arc::new(client), canceller, statements, settings })
+        Ok(Self { connected: Arc::new(connected), statements, settings })
+    }
+
+    /// The connection.
+    pub(crate) fn connected(&self) -> &Arc<Connected> {
+        &self.connected
     }
 
     /// The connection's client.
-    pub(crate) fn client(&self) -> &Arc<Client> {
-        &self.client
+    pub(crate) fn client(&self) -> &Client {
+        self.connected.client()
     }
 
     /// What stops the statement that runs.
-    pub(crate) fn canceller(&self) -> &Canceller {
-        &self.canceller
+    pub(crate) fn canceller(&self) -> Canceller {
+        self.connected.canceller()
     }
 
     /// Whether the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
-        self.client.is_closed()
+        self.connected.is_closed()
     }
 
     /// Begins a transaction as `identity`. Both messages leave together, and both are answered before anything else is
     /// sent: a statement never runs as somebody else.
     pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
         let begin = transaction::begin(transaction);
-        let (began, set) = futures::future::join(self.client.batch_execute(&begin), self.identify(identity)).await;
+        let (began, set) = futures::future::join(self.client().batch_execute(&begin), self.identify(identity)).await;
         began?;
         set
     }
@@ -113,13 +117,13 @@ impl Session {
             SettingsQuery::Prepared { statement, has_role } => {
                 let values = values(*has_role);
                 let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
-                self.client.execute(statement, &values).await.map(drop)
+                self.client().execute(statement, &values).await.map(drop)
             }
             SettingsQuery::Sent { text, has_role } => {
                 let values = values(*has_role);
                 let values: Vec<(&(dyn ToSql + Sync), Type)> =
                     values.iter().map(|value| (value as &(dyn ToSql + Sync), Type::TEXT)).collect();
-                self.client.query_typed(text, &values).await.map(drop)
+                self.client().query_typed(text, &values).await.map(drop)
             }
         }
     }

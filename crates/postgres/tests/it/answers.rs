@@ -1,0 +1,199 @@
+//! Rows, errors, catalogs and plans.
+
+use insta::assert_snapshot;
+use tidegate_core::Principal;
+use tidegate_postgres::{PostgresOptions, Tenancy};
+use tidegate_query::{Database, Parameter};
+
+use crate::scene::{Node, Scene, of_caller, of_owner};
+
+const SHOP: &str = "
+    CREATE TYPE mood AS ENUM ('glad', 'sad');
+    CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL, mood mood, range int4range);
+    COMMENT ON TABLE customers IS 'Who buys';
+    COMMENT ON COLUMN customers.name IS 'As on the invoice';
+    INSERT INTO customers VALUES (1, 'Ann', 'glad', '[1,5)'), (2, 'Ben', 'sad', NULL);
+    CREATE TABLE orders (id bigint PRIMARY KEY, customer int REFERENCES customers, total numeric(10,2));
+    INSERT INTO orders SELECT i, 1 + i % 2, i * 1.5 FROM generate_series(1, 1000) i;
+    CREATE VIEW glad AS SELECT * FROM customers WHERE mood = 'glad';
+    CREATE SCHEMA stock; CREATE TABLE stock.items (sku text PRIMARY KEY); CREATE TABLE stock.secret (x int);
+    CREATE TABLE events (at date, what text) PARTITION BY RANGE (at);
+    CREATE TABLE events_2024 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+    ANALYZE;
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO {login}; GRANT USAGE ON SCHEMA stock TO {login};
+    GRANT SELECT ON stock.items TO {login};";
+
+async fn shop() -> (Scene, Node) {
+    let scene = Scene::new(SHOP).await;
+    let node = scene.open(PostgresOptions::default());
+    (scene, node)
+}
+
+#[tokio::test]
+async fn rows_come_with_their_types() {
+    let (_scene, node) = shop().await;
+    assert_snapshot!(node.told("SELECT * FROM customers ORDER BY id").await, @r"
+    1|Ann|glad|[1,5)
+    2|Ben|sad|null
+    ");
+    assert_snapshot!(node.told("SELECT count(*), sum(total) FROM orders").await, @"1000|750750.00");
+    assert_snapshot!(node.told("SELECT id FROM orders WHERE false").await, @"");
+    assert_snapshot!(node.told("SELECT 1 AS a, 2 AS a, 3, 4, range, lower(range) FROM customers WHERE id = 1").await, @"1|2|3|4|[1,5)|1");
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn many_rows_come_whole_and_in_order() {
+    let (_scene, node) = shop().await;
+    let lines = node.told("SELECT i FROM generate_series(1, 100000) i").await;
+    assert!(lines.lines().map(|line| line.parse::<i32>().unwrap()).eq(1..=100_000));
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn values_are_bound_by_the_types_of_their_places() {
+    let (_scene, node) = shop().await;
+    let text = |text: &str| Parameter::Text(text.to_owned());
+    let statement = of_owner("SELECT name FROM customers WHERE id = $1 AND mood = $2", vec![Parameter::Integer(1), text("glad")]);
+    assert_eq!(node.lines(&statement).await.unwrap(), "Ann");
+    let wrong = of_owner("SELECT name FROM customers WHERE id = $1", vec![text("one")]);
+    assert_snapshot!(node.lines(&wrong).await.unwrap_err(), @r#"invalid input syntax for type integer: "one""#);
+    let few = of_owner("SELECT $1::int + $2::int", vec![Parameter::Integer(1)]);
+    assert_snapshot!(node.lines(&few).await.unwrap_err(), @"the statement has 2 placeholders, but 1 values came");
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn errors_say_what_would_be_right() {
+    let (_scene, node) = shop().await;
+    assert_snapshot!(node.told("SELECT * FROM custmers").await, @r#"
+    not_found: relation "custmers" does not exist at line 1, column 15
+    Valid choices: customers, stock.items
+    Use the tool list_tables to see what can be read.
+    "#);
+    assert_snapshot!(node.told("SELECT nam FROM customers").await, @r#"
+    invalid_arguments: column "nam" does not exist at line 1, column 8
+    Perhaps you meant to reference the column "customers.name".
+    "#);
+    assert_snapshot!(node.told("SELECT *\nFROM customers WHERE id ~ 'x'").await, @r"
+    invalid_arguments: operator does not exist: integer ~ unknown at line 1, column 34
+    No operator matches the given name and argument types. You might need to add explicit type casts.
+    ");
+    assert_snapshot!(node.told("SELECT 1 / (id - 1) FROM customers").await, @"invalid_arguments: division by zero");
+    assert_snapshot!(node.told("SELECT * FROM stock.secret").await, @r"
+    forbidden: permission denied for table secret
+    The role that the call runs as has no right to it; list_tables shows what it may read.
+    ");
+    assert_snapshot!(node.told("DELETE FROM customers").await, @r"
+    invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
+    Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    ");
+    assert_eq!(node.told("SELECT 1").await, "1");
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn the_catalog_shows_what_the_role_may_read() {
+    let (_scene, node) = shop().await;
+    let catalog = node.database.catalog(&Principal::owner()).await.unwrap();
+    let tables: Vec<String> = catalog
+        .tables
+        .iter()
+        .map(|table| format!("{} {:?} {}", table.name, table.rows, table.comment.as_deref().unwrap_or("-")))
+        .collect();
+    assert_snapshot!(tables.join("\n"), @r"
+    customers Some(2) Who buys
+    events Some(0) 1 partitions
+    glad None view
+    orders Some(1000) -
+    stock.items Some(0) -
+    ");
+    assert_snapshot!(columns(&node, "customers").await, @r"
+    id integer not null primary key
+    name text not null As on the invoice
+    mood mood null one of glad, sad
+    range int4range null -
+    ");
+    assert_snapshot!(columns(&node, "orders").await, @r"
+    id bigint not null primary key
+    customer integer null references customers(id)
+    total numeric(10,2) null -
+    ");
+    assert_snapshot!(columns(&node, "stock.items").await, @"sku text not null primary key");
+    for hidden in ["stock.secret", "nothing", "pg_authid", "custmers"] {
+        let refusal = node.database.columns(hidden, &Principal::owner()).await.unwrap_err();
+        assert_eq!(refusal.message(), format!("there is no table {hidden:?}"));
+    }
+    node.idle().await;
+}
+
+async fn columns(node: &Node, table: &str) -> String {
+    let columns = node.database.columns(table, &Principal::owner()).await.unwrap();
+    let shown = columns.iter().map(|column| {
+        let null = if column.nullable { "null" } else { "not null" };
+        format!("{} {} {null} {}", column.name, column.type_name, column.comment.as_deref().unwrap_or("-"))
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn a_plan_tells_what_the_planner_expects() {
+    let (scene, node) = shop().await;
+    let plan = node.plan(&of_caller("SELECT * FROM orders WHERE id = 7").unwrap()).await.unwrap();
+    assert_snapshot!(plan.explain().await.unwrap(), @"Index Scan on orders using orders_pkey where (id = 7) (rows 1, cost 8)");
+    assert_eq!(plan.estimated_rows(), Some(1));
+    drop(plan);
+    node.idle().await;
+    let guarded = scene.open(PostgresOptions { max_cost: Some(1_000.0), ..PostgresOptions::default() });
+    assert_snapshot!(guarded.told("SELECT * FROM orders a, orders b ORDER BY 1").await, @r"
+    too_large: the statement is expected to cost 12565, and at most 1000 is allowed; most of it: Nested Loop (rows 1000000, cost 12565)
+    Narrow it: conditions on indexed columns, fewer joins. The tool explain shows the whole plan.
+    ");
+    assert_eq!(guarded.told("SELECT id FROM orders WHERE id = 7").await, "7");
+}
+
+#[tokio::test]
+async fn where_settings_keep_tenants_apart_callers_write_no_sql() {
+    let scene = Scene::new(SHOP).await;
+    let node = scene.open(PostgresOptions { tenancy: Tenancy::Settings, ..PostgresOptions::default() });
+    assert_snapshot!(node.told("SELECT 1").await, @r"
+    forbidden: the database shop takes no SQL of callers: only settings keep its tenants apart, and SQL could change one
+    Use the tools that its owner declared.
+    ");
+    assert_eq!(node.lines(&of_owner("SELECT 1", Vec::new())).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_changed_table_is_seen() {
+    let (scene, node) = shop().await;
+    let statement = of_owner("SELECT * FROM customers WHERE id = 1", Vec::new());
+    assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|glad|[1,5)");
+    scene.run("ALTER TABLE customers DROP COLUMN mood CASCADE").await;
+    assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|[1,5)");
+    scene.run("DROP TABLE customers CASCADE").await;
+    assert_snapshot!(node.lines(&statement).await.unwrap_err(), @r#"
+    relation "customers" does not exist at line 1, column 37
+    Use the tool list_tables to see what can be read.
+    "#);
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn a_login_role_that_may_do_more_is_told_about_and_refused_where_the_owner_is_strict() {
+    let scene = Scene::new("CREATE TABLE t (a int); GRANT ALL ON t TO {login}; ALTER ROLE {login} BYPASSRLS CREATEDB").await;
+    let findings = scene.open(PostgresOptions::default()).database.inspect().await.unwrap();
+    let findings: Vec<String> = findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
+    assert_snapshot!(findings.join("\n"), @r"
+    the role reader goes around row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
+    the role reader may make databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
+    the role reader may write to 1 tables; REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM reader
+    ");
+    let strict = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
+    assert_snapshot!(strict.told("SELECT 1").await, @r"
+    unavailable: the database shop is closed: its login role may do more than read
+    The owner of the node finds the reasons in its log and with tidegate doctor.
+    ");
+    scene.run("REVOKE ALL ON t FROM {login}; ALTER ROLE {login} NOBYPASSRLS NOCREATEDB").await;
+    let clean = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
+    assert_eq!(clean.told("SELECT 1").await, "1");
+}

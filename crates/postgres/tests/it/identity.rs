@@ -1,0 +1,142 @@
+//! Whom the database takes a caller for: roles and claims, and row-level security that binds by them.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tidegate_core::{ErrorKind, Grants, Principal, Proof};
+use tidegate_postgres::{ClaimSettings, PostgresOptions, RunAs};
+use tidegate_query::Database;
+
+use crate::scene::{Scene, TestJob, gather, of_caller, of_owner};
+
+const TENANTS: &str = "
+    CREATE TABLE notes (tenant text, id int, text text);
+    INSERT INTO notes SELECT CASE i % 2 WHEN 0 THEN 'acme' ELSE 'bolt' END, i, 'note ' || i FROM generate_series(1, 2000) i;
+    ALTER TABLE notes ENABLE ROW LEVEL SECURITY; ALTER TABLE notes FORCE ROW LEVEL SECURITY;
+    CREATE POLICY own ON notes USING (tenant = current_setting('app.tenant', true));
+    CREATE ROLE {db}_reader; CREATE ROLE {db}_analyst; CREATE ROLE {db}_stranger;
+    GRANT {db}_reader, {db}_analyst TO {login};
+    GRANT SELECT ON notes TO {db}_reader, {db}_analyst;";
+
+fn caller(tenant: &str, role: &str) -> Principal {
+    let mut principal = Principal::new(format!("user of {tenant}"), Proof::Token, Arc::new(Grants::everything()));
+    principal.claims = json!({"tenant": tenant, "db_role": role}).as_object().unwrap().clone();
+    principal
+}
+
+fn options(scene: &Scene) -> PostgresOptions {
+    let of_db = |role: &str| format!("{}_{role}", scene.name);
+    PostgresOptions {
+        run_as: RunAs::Claim {
+            claim: "db_role".into(),
+            allow: vec![of_db("reader"), of_db("analyst"), of_db("stranger")],
+            default: None,
+        },
+        claims: ClaimSettings {
+            all: Some("request.jwt.claims".into()),
+            single: [("app.tenant".to_owned(), "tenant".to_owned())].into(),
+        },
+        connections_max: 3,
+        // Longer than a hundred callers on three connections need on any machine.
+        wait: std::time::Duration::from_secs(300),
+        ..PostgresOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn a_call_runs_as_the_role_and_with_the_claims_of_its_caller() {
+    let scene = Scene::new(TENANTS).await;
+    let node = scene.open(options(&scene));
+    let who = of_owner(
+        "SELECT current_user, session_user, current_setting('app.tenant'), \
+         current_setting('request.jwt.claims')::json ->> 'sub', current_setting('transaction_read_only')",
+        Vec::new(),
+    );
+    let reader = caller("acme", &format!("{}_reader", scene.name));
+    let expected = format!("{0}_reader|{0}_login|acme|user of acme|on", scene.name);
+    assert_eq!(node.lines_as(&who, &reader).await.unwrap(), expected);
+    // Nothing of it stays for the next one.
+    let analyst = caller("bolt", &format!("{}_analyst", scene.name));
+    let expected = format!("{0}_analyst|{0}_login|bolt|user of bolt|on", scene.name);
+    assert_eq!(node.lines_as(&who, &analyst).await.unwrap(), expected);
+    for (role, kind) in [("postgres", ErrorKind::Forbidden), ("", ErrorKind::Forbidden)] {
+        assert_eq!(node.lines_as(&who, &caller("acme", role)).await.unwrap_err().kind(), kind, "{role}");
+    }
+    // In the list, but not one that the login may take.
+    let stranger = node.lines_as(&who, &caller("acme", &format!("{}_stranger", scene.name))).await.unwrap_err();
+    assert_eq!(stranger.kind(), ErrorKind::Internal);
+    assert!(!stranger.to_string().contains("stranger"), "{stranger}");
+    assert_eq!(node.lines_as(&who, &Principal::anonymous()).await.unwrap_err().kind(), ErrorKind::Forbidden);
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn a_role_sees_its_own_catalog() {
+    let scene = Scene::new(TENANTS).await;
+    scene.run("CREATE TABLE ledger (x int); GRANT SELECT ON ledger TO {db}_analyst").await;
+    let node = scene.open(options(&scene));
+    for (role, tables) in [("reader", vec!["notes"]), ("analyst", vec!["ledger", "notes"])] {
+        let caller = caller("acme", &format!("{}_{role}", scene.name));
+        let catalog = node.database.catalog(&caller).await.unwrap();
+        assert_eq!(catalog.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(), tables);
+    }
+    // The same text is another statement for another role.
+    let sql = of_caller("SELECT count(*) FROM ledger").unwrap();
+    let reader = caller("acme", &format!("{}_reader", scene.name));
+    let analyst = caller("acme", &format!("{}_analyst", scene.name));
+    for _ in 0..3 {
+        assert_eq!(node.lines_as(&sql, &analyst).await.unwrap(), "0");
+        assert_eq!(node.lines_as(&sql, &reader).await.unwrap_err().kind(), ErrorKind::Forbidden);
+    }
+    node.idle().await;
+}
+
+/// Two tenants, a hundred callers at once on three connections, with failures, abandoned answers and cancelled jobs in
+/// between: each sees its own rows and no other's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_hundred_callers_see_their_own_rows_alone() {
+    let scene = Scene::new(TENANTS).await;
+    let node = scene.open(options(&scene));
+    let role = format!("{}_reader", scene.name);
+    let callers = (0..100).map(|number| {
+        let (node, tenant) = (node.clone(), if number % 2 == 0 { "acme" } else { "bolt" });
+        let caller = caller(tenant, &role);
+        tokio::spawn(async move {
+            for round in 0..3 {
+                let sql = match (number + round) % 5 {
+                    0 => "SELECT tenant, id, 1 / (id - 1500) FROM notes",
+                    1 => "SELECT tenant, id, pg_sleep(CASE WHEN id > 1000 THEN 100 ELSE 0 END) FROM notes",
+                    _ => "SELECT tenant, id, text FROM notes",
+                };
+                let job = TestJob::start().await;
+                let statement = of_owner(sql, Vec::new());
+                let plan = node.database.plan(&statement, &caller).await.unwrap();
+                let rows = match (number + round) % 5 {
+                    1 => {
+                        let canceller = job.job.clone();
+                        tokio::spawn(async move {
+                            tokio::task::yield_now().await;
+                            canceller.cancel();
+                        });
+                        plan.run(&job.job).await
+                    }
+                    _ => plan.run(&job.job).await,
+                };
+                let Ok(rows) = rows else { continue };
+                if (number + round) % 5 == 3 {
+                    drop(rows);
+                    continue;
+                }
+                let Ok(batches) = gather(rows).await else { continue };
+                let lines = crate::scene::lines(&batches);
+                assert_eq!(lines.lines().count(), 1000, "{sql}");
+                assert!(lines.lines().all(|line| line.starts_with(tenant)), "{tenant} saw {lines}");
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    node.idle().await;
+    assert_eq!(scene.active().await, "0");
+}
