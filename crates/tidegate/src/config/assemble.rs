@@ -144,8 +144,9 @@ impl Assembly {
         let databases: Vec<_> = databases.chain(self.further.iter().cloned()).collect();
         let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
         let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
-        let limits = (self.limits)(config);
         let is_private = identity::is_configured(config);
+        let limits = (self.limits)(config);
+        let limits = if is_private { limits.shared() } else { limits };
         let mut state = self.node.state(databases, &built_in).entries(|entries| {
             let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
             entries.limits(limits).cache(cache)
