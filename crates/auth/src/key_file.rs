@@ -4,6 +4,7 @@
 
 mod entry;
 mod error;
+mod ownership;
 mod store;
 
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::grants::Allowed;
-use crate::principal::{Origin, Principal};
+use crate::principal::{Origin, Principal, Proof};
 
 /// A named part of the registry. A caller who comes through its door sees nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,14 @@ impl Caller {
     /// A caller at the door of the whole registry.
     pub fn new(principal: Arc<Principal>, origin: Origin) -> Self {
         Self { principal, origin, toolset: None }
+    }
+
+    /// Whether both are the same somebody. Those who showed nothing are told apart by their addresses, as far as these
+    /// do: behind one proxy they are all the same.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let has_address_alone = self.principal.proof == Proof::Anonymous;
+        let address = |caller: &Self| caller.origin.peer.map(|peer| peer.to_canonical());
+        self.principal.is_same_as(&other.principal) && (!has_address_alone || address(self) == address(other))
     }
 
     /// The same caller at the door of `toolset`.

@@ -65,7 +65,7 @@ pub struct JobStatus {
     /// Which job.
     pub id: JobId,
     /// Whose.
-    pub principal: Arc<Principal>,
+    pub caller: Caller,
     /// The sort of target and its name.
     pub target: (&'static str, String),
     /// Where it stands.
@@ -246,7 +246,7 @@ impl Job {
         let (state, ended_after) = *self.state.lock();
         JobStatus {
             id: self.id,
-            principal: self.caller.principal.clone(),
+            caller: self.caller.clone(),
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
             started_at: self.started_at,

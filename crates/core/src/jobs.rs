@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
-use crate::principal::Principal;
 
 /// Who holds this access name sees and cancels everybody's jobs.
 const OPERATOR: &str = "operator";
@@ -63,20 +63,20 @@ impl Jobs {
         self.table.lock().open.len()
     }
 
-    /// The jobs of `principal`, newest first; everybody's for one with the access `operator`.
-    pub fn list(&self, principal: &Principal) -> Vec<JobStatus> {
+    /// The jobs of `caller`, newest first; everybody's for one with the access `operator`.
+    pub fn list(&self, caller: &Caller) -> Vec<JobStatus> {
         let mut jobs: Vec<JobStatus> = {
             let table = self.table.lock();
             let open = table.open.values().map(|job| job.status());
-            open.chain(table.ended.iter().cloned()).filter(|job| may_see(principal, &job.principal)).collect()
+            open.chain(table.ended.iter().cloned()).filter(|job| may_see(caller, &job.caller)).collect()
         };
         jobs.sort_by_key(|job| std::cmp::Reverse(job.started_at));
         jobs
     }
 
-    /// Cancels an open job that `principal` sees; false when there is none of that id.
-    pub fn cancel(&self, id: JobId, principal: &Principal) -> bool {
-        let job = self.table.lock().open.get(&id).filter(|job| may_see(principal, job.principal())).cloned();
+    /// Cancels an open job that `caller` sees; false when there is none of that id.
+    pub fn cancel(&self, id: JobId, caller: &Caller) -> bool {
+        let job = self.table.lock().open.get(&id).filter(|job| may_see(caller, job.caller())).cloned();
         job.inspect(|job| job.cancel()).is_some()
     }
 
@@ -88,6 +88,6 @@ impl Jobs {
     }
 }
 
-fn may_see(principal: &Principal, owner: &Principal) -> bool {
-    principal.is_same_as(owner) || principal.grants.access.includes(OPERATOR)
+fn may_see(caller: &Caller, owner: &Caller) -> bool {
+    caller.is_same_as(owner) || caller.principal.grants.access.includes(OPERATOR)
 }

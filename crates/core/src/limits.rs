@@ -47,8 +47,32 @@ pub struct Limits {
     pub open_calls_max: usize,
     /// How long a cancelled handler may take to end by itself before it is dropped.
     pub cancel_grace: Duration,
+    /// What one principal may have of these calls; none where callers cannot be told apart.
+    pub of_one: Option<ShareLimits>,
     /// Ended jobs that `list_jobs` still shows.
     pub ended_jobs_kept: usize,
+}
+
+/// The bounds of one principal's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareLimits {
+    /// Calls of it that run at the same time; more of them wait.
+    pub running_calls_max: usize,
+    /// Calls of it that run or wait; more of them are refused.
+    pub open_calls_max: usize,
+}
+
+impl Limits {
+    /// The same bounds, of which one principal has a quarter.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        let quarter = |all: usize| (all / 4).max(1);
+        let of_one = ShareLimits {
+            running_calls_max: quarter(self.running_calls_max),
+            open_calls_max: quarter(self.open_calls_max),
+        };
+        Self { of_one: Some(of_one), ..self }
+    }
 }
 
 impl Default for Limits {
@@ -59,6 +83,7 @@ impl Default for Limits {
             running_calls_max: 256,
             open_calls_max: 2_048,
             cancel_grace: Duration::from_secs(2),
+            of_one: None,
             ended_jobs_kept: 100,
         }
     }

@@ -24,6 +24,7 @@ use crate::principal::Principal;
 use crate::reply::{Metadata, Outcome, Reply, ReplySender};
 use crate::resource::{Resource, ResourceLister};
 use crate::route::{Code, route};
+use crate::shares::{Share, Shares};
 use crate::snapshot::Snapshot;
 
 /// The single list of tools, resources, resource templates and prompts.
@@ -33,6 +34,7 @@ pub struct Registry {
     version: watch::Sender<u64>,
     jobs: Arc<Jobs>,
     running: Arc<Semaphore>,
+    shares: Shares,
     tasks: TaskTracker,
     events: Events,
 }
@@ -48,6 +50,7 @@ impl Registry {
             version: watch::Sender::new(version),
             jobs: Arc::new(Jobs::new(limits.open_calls_max, limits.ended_jobs_kept)),
             running: Arc::new(Semaphore::new(limits.running_calls_max)),
+            shares: Shares::default(),
             tasks: TaskTracker::new(),
             events,
         })
@@ -114,6 +117,10 @@ impl Registry {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
+        let share = match self.shares.of(&call.caller.principal, limits) {
+            Ok(share) => share,
+            Err(error) => return Err((call.target, error)),
+        };
         let inline = route.limits.inline.unwrap_or(limits.inline).and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
         let running = (!call.holds_place).then(|| self.running.clone());
@@ -129,6 +136,7 @@ impl Registry {
             sender,
             code: route.code,
             running,
+            share,
             jobs: self.jobs.clone(),
             events: self.events.clone(),
             cancel_grace: limits.cancel_grace,
@@ -137,13 +145,21 @@ impl Registry {
         Ok(reply)
     }
 
-    /// The resources that the template of `lister` has now for `principal`, listed within the bounds of a call.
+    /// The resources that the template of `lister` has now for `principal`, listed within the bounds of a call: it
+    /// waits for a place among them, too.
     ///
     /// # Errors
-    /// Those of the lister; its panic becomes an internal error.
+    /// `RateLimited` when the principal has too many calls open, and those of the lister; its panic becomes an
+    /// internal error.
     pub async fn listed(&self, lister: &dyn ResourceLister, principal: &Principal) -> Result<Vec<Resource>, Error> {
-        let listing = AssertUnwindSafe(lister.list(principal)).catch_unwind();
-        let listed = match tokio::time::timeout(self.limits().timeout, listing).await {
+        let limits = self.limits();
+        let share = self.shares.of(principal, &limits)?;
+        let listing = async {
+            let _places = places(share.as_deref(), &self.running).await?;
+            lister.list(principal).await
+        };
+        let listing = AssertUnwindSafe(listing).catch_unwind();
+        let listed = match tokio::time::timeout(limits.timeout, listing).await {
             Ok(listed) => listed.unwrap_or_else(|panic| Err(fault_of(&*panic))),
             Err(_) => Err(Error::new(ErrorKind::TimedOut, "listing the resources took too long")),
         };
@@ -162,6 +178,20 @@ impl Registry {
     }
 }
 
+/// A place among the running calls, and before it one among those of the same principal.
+type Places<'a> = (Option<SemaphorePermit<'a>>, SemaphorePermit<'a>);
+
+/// Waits for a place among the running calls.
+async fn places<'a>(share: Option<&'a Share>, running: &'a Semaphore) -> Result<Places<'a>, Error> {
+    // The semaphores are never closed.
+    let closed = |_| Error::new(ErrorKind::Unavailable, "the server is shutting down");
+    let of_share = match share {
+        Some(share) => Some(share.running.acquire().await.map_err(closed)?),
+        None => None,
+    };
+    Ok((of_share, running.acquire().await.map_err(closed)?))
+}
+
 /// The task of one job.
 struct Execution {
     job: Arc<Job>,
@@ -169,13 +199,15 @@ struct Execution {
     code: Code,
     /// Where to wait for a place; none for a call on behalf of one that holds a place already.
     running: Option<Arc<Semaphore>>,
+    /// What its principal has of the calls, where that is bounded.
+    share: Option<Arc<Share>>,
     jobs: Arc<Jobs>,
     events: Events,
     cancel_grace: Duration,
 }
 
 impl Execution {
-    async fn run(self) {
+    async fn run(mut self) {
         self.events.tell(Event::CallStarted { job: &self.job });
         let outcome = match self.execute_within_bounds().await {
             Ok(metadata) => Outcome::Done(metadata),
@@ -190,6 +222,7 @@ impl Execution {
         };
         self.job.enter(state);
         self.jobs.close(&self.job);
+        self.share = None;
         self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
         self.sender.end(outcome).await;
     }
@@ -219,18 +252,16 @@ impl Execution {
         }
     }
 
-    /// Waits for a place among the running calls.
-    async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, Error> {
+    async fn places(&self) -> Result<Option<Places<'_>>, Error> {
         let Some(running) = &self.running else { return Ok(None) };
-        // The semaphore is never closed.
-        running.acquire().await.map(Some).map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
+        places(self.share.as_deref(), running).await.map(Some)
     }
 
     async fn execute(&self) -> Result<Metadata, Error> {
-        let _place = tokio::select! {
+        let _places = tokio::select! {
             biased;
             () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
-            place = self.place() => place?,
+            places = self.places() => places?,
         };
         self.job.enter(JobState::Running);
         match &self.code {

@@ -12,7 +12,7 @@ use crate::handler::Handler;
 use crate::limits::CallLimits;
 use crate::prompt::Prompt;
 use crate::schema::Schema;
-use crate::snapshot::{Snapshot, not_found};
+use crate::snapshot::{Readable, Snapshot, not_found};
 
 /// What a call's target turned out to be.
 pub(crate) struct Route {
@@ -49,12 +49,14 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
             Ok(Route::handler(&prompt.handler, prompt.limits, Variables::new()))
         }
         Target::Resource(uri) => {
-            if let Some(resource) = snapshot.resource(uri, caller) {
-                return Ok(Route::handler(&resource.handler, resource.limits, Variables::new()));
+            match snapshot.readable(uri, caller).ok_or_else(|| not_found("resource", uri, Vec::new()))? {
+                Readable::Resource(resource) => {
+                    Ok(Route::handler(&resource.handler, resource.limits, Variables::new()))
+                }
+                Readable::Template(template, variables) => {
+                    Ok(Route::handler(&template.handler, template.limits, variables))
+                }
             }
-            let (template, variables) =
-                snapshot.template_of(uri, caller).ok_or_else(|| not_found("resource", uri, Vec::new()))?;
-            Ok(Route::handler(&template.handler, template.limits, variables))
         }
         Target::Completion(request) => {
             let (completer, limits) = match &request.reference {

@@ -37,6 +37,14 @@ pub struct Snapshot {
     limits: Limits,
 }
 
+/// What answers for a URI.
+pub(crate) enum Readable<'a> {
+    /// The resource of exactly that URI.
+    Resource(&'a Arc<Resource>),
+    /// A template, with the values of its variables.
+    Template(&'a Arc<ResourceTemplate>, Variables),
+}
+
 /// An entry as those who run the node see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
@@ -195,24 +203,29 @@ impl Snapshot {
         tools.chain(resources).chain(templates).chain(prompts)
     }
 
+    /// The one question that lists and calls ask of every entry.
+    fn may_reach(&self, access: &Access, name: &str, caller: &Caller) -> bool {
+        access.authorize(name, caller).is_ok()
+    }
+
     /// The tools that the caller may reach.
     pub fn tools(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tool_order.iter().filter(move |tool| tool.access.authorize(&tool.name, caller).is_ok())
+        self.tool_order.iter().filter(move |tool| self.may_reach(&tool.access, &tool.name, caller))
     }
 
     /// The resources that the caller may reach, without those that templates list.
     pub fn resources(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().filter(move |resource| resource.access.authorize(&resource.name, caller).is_ok())
+        self.resources.values().filter(move |resource| self.may_reach(&resource.access, &resource.name, caller))
     }
 
     /// The resource templates that the caller may reach.
     pub fn templates(&self, caller: &Caller) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
-        self.templates.iter().filter(move |template| template.access.authorize(&template.name, caller).is_ok())
+        self.templates.iter().filter(move |template| self.may_reach(&template.access, &template.name, caller))
     }
 
     /// The prompts that the caller may reach.
     pub fn prompts(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Prompt>> {
-        self.prompts.values().filter(move |prompt| prompt.access.authorize(&prompt.name, caller).is_ok())
+        self.prompts.values().filter(move |prompt| self.may_reach(&prompt.access, &prompt.name, caller))
     }
 
     /// The tool of that name, if the caller may reach it.
@@ -221,7 +234,7 @@ impl Snapshot {
     /// `NotFound` with the nearest names, the same whether it is hidden or absent.
     pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
         match self.tools.get(name) {
-            Some(tool) if tool.access.authorize(&tool.name, caller).is_ok() => Ok(tool),
+            Some(tool) if self.may_reach(&tool.access, &tool.name, caller) => Ok(tool),
             _ => {
                 let visible = self.tools(caller).map(|tool| tool.name.as_str());
                 Err(not_found("tool", name, nearest(name, visible)))
@@ -235,7 +248,7 @@ impl Snapshot {
     /// `NotFound`, as for tools.
     pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
         match self.prompts.get(name) {
-            Some(prompt) if prompt.access.authorize(&prompt.name, caller).is_ok() => Ok(prompt),
+            Some(prompt) if self.may_reach(&prompt.access, &prompt.name, caller) => Ok(prompt),
             _ => {
                 let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
                 Err(not_found("prompt", name, nearest(name, visible)))
@@ -243,36 +256,42 @@ impl Snapshot {
         }
     }
 
-    /// The resource of that URI, if the caller may reach it.
-    pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Option<&Arc<Resource>> {
-        self.resources.get(uri).filter(|resource| resource.access.authorize(&resource.name, caller).is_ok())
+    /// What answers for `uri`, if the caller may reach it: the resource of that URI, else the template that says most of
+    /// it. One that is hidden answers as if it were absent; a broader one never answers in its stead.
+    pub(crate) fn readable(&self, uri: &str, caller: &Caller) -> Option<Readable<'_>> {
+        if let Some(resource) = self.resources.get(uri) {
+            return self.may_reach(&resource.access, &resource.name, caller).then_some(Readable::Resource(resource));
+        }
+        let mut matching = self.templates.iter().filter_map(|entry| Some((entry, entry.template.matches(uri)?)));
+        let (template, variables) = matching.next()?;
+        let is_reached = self.may_reach(&template.access, &template.name, caller);
+        is_reached.then_some(Readable::Template(template, variables))
     }
 
     /// Whether there is a resource of that URI that the caller may reach.
     pub fn has_resource(&self, uri: &str, caller: &Caller) -> bool {
-        self.resource(uri, caller).is_some() || self.template_of(uri, caller).is_some()
+        self.readable(uri, caller).is_some()
     }
 
     /// The media type of the resource of that URI, if it is known before it is read.
     pub fn media_type(&self, uri: &str, caller: &Caller) -> Option<String> {
-        match self.resource(uri, caller) {
-            Some(resource) => resource.mime_type.clone(),
-            None => self.template_of(uri, caller)?.0.mime_type.clone(),
+        match self.readable(uri, caller)? {
+            Readable::Resource(resource) => resource.mime_type.clone(),
+            Readable::Template(template, _) => template.mime_type.clone(),
         }
     }
 
-    /// How long clients may keep what the resource of that URI holds; not at all when nothing is said.
+    /// How long clients may keep what the resource of that URI holds; not at all when nothing is said. Shared caches
+    /// may not, whatever is said, where it is not the same for every caller.
     pub fn read_cache(&self, uri: &str, caller: &Caller) -> CacheHint {
-        let said = match self.resource(uri, caller) {
-            Some(resource) => resource.cache,
-            None => self.template_of(uri, caller).and_then(|(template, _)| template.cache),
+        let (said, access) = match self.readable(uri, caller) {
+            Some(Readable::Resource(resource)) => (resource.cache, Some(&resource.access)),
+            Some(Readable::Template(template, _)) => (template.cache, Some(&template.access)),
+            None => (None, None),
         };
-        said.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false })
-    }
-
-    /// The template that answers for `uri`, with the values of its variables.
-    pub(crate) fn template_of(&self, uri: &str, caller: &Caller) -> Option<(&Arc<ResourceTemplate>, Variables)> {
-        self.templates(caller).find_map(|template| Some((template, template.template.matches(uri)?)))
+        let said = said.unwrap_or(CacheHint { time_to_live: Duration::ZERO, public: false });
+        let is_open = self.cache.public && access.is_some_and(Access::is_open);
+        CacheHint { public: said.public && is_open, ..said }
     }
 
     /// The template of exactly that text.

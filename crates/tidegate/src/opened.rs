@@ -8,7 +8,7 @@ use tidegate_auth::Doorkeeper;
 use tidegate_core::{Authenticator, Caller, Origin, Toolset, TransportKind};
 use tidegate_engines::Engine;
 
-use crate::config::{Assembled, Assembly, FILE_NAME, Loaded};
+use crate::config::{Assembled, Assembly, FILE_NAME, Loaded, Seen};
 use crate::failure::Failure;
 use crate::options::{Audience, Options};
 use crate::shutdown::DRAIN_WITHIN;
@@ -18,7 +18,9 @@ use crate::source::{self, Source, sources_or_here};
 pub(crate) struct Opened {
     pub(crate) assembly: Arc<Assembly>,
     pub(crate) doorkeeper: Arc<Doorkeeper>,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: Arc<Loaded>,
+    /// What its files held before they were read.
+    pub(crate) seen: Seen,
     /// Whether the configuration stands in a file.
     pub(crate) has_file: bool,
     pub(crate) assembled: Assembled,
@@ -42,7 +44,9 @@ impl Opened {
             Sources::None => &[],
         };
         let file = options.config.as_deref().or_else(|| default_file(named));
-        let loaded = file.map_or_else(|| Ok(Loaded::nothing()), Loaded::read)?;
+        let mut seen = Seen::default();
+        let loaded = file.map_or_else(|| Ok(Loaded::nothing()), |file| Loaded::read_seeing(file, &mut seen))?;
+        let loaded = Arc::new(loaded);
         let engine = Engine::start(options.engine(&loaded)?)?;
         let served = match sources {
             Sources::Named(named) if file.is_none() => sources_or_here(named),
@@ -58,7 +62,7 @@ impl Opened {
         for warning in &assembled.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(Self { assembly, doorkeeper, has_file: file.is_some(), loaded, assembled, engine })
+        Ok(Self { assembly, doorkeeper, has_file: file.is_some(), loaded, seen, assembled, engine })
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {

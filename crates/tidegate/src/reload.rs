@@ -1,4 +1,8 @@
 //! A configuration that is followed: a changed file, or SIGHUP, changes the running node.
+//!
+//! What the system tells of folders only wakes us: what counts is what the files hold. So a log that is written beside
+//! them does no harm, and where nothing is told (a network file system, a folder that was replaced) looking every few
+//! seconds does.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,54 +14,94 @@ use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Assembly, Loaded};
+use crate::config::{Assembly, Loaded, Seen};
 
-/// Editors write a file in several steps; so long nothing may happen before it is read.
+/// Editors write a file in several steps: it is read when it has stayed the same for so long.
 const QUIET_FOR: Duration = Duration::from_millis(100);
+/// How often that is waited for; then it is read as it is.
+const QUIET_TRIES_MAX: usize = 10;
+/// How often files are looked at though nothing was told of them.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Follows the file of `loaded` until `ended` fires.
-pub(crate) fn follow(assembly: Arc<Assembly>, loaded: &Loaded, ended: CancellationToken) -> anyhow::Result<()> {
-    let (changed, mut changes) = mpsc::channel(1);
-    let file = loaded.path().to_owned();
-    let mut watched = Watched::new(changed.clone())?;
-    watched.watch(loaded)?;
-    listen_to_hang_up(changed)?;
-    let mut files = loaded.files();
-    let mut seen = contents(&files);
-    tokio::spawn(async move {
+/// Follows `file`, of which and with which `seen` was seen when it was entered, until `ended` fires.
+pub(crate) fn follow(assembly: Arc<Assembly>, file: &Path, seen: Seen, ended: CancellationToken) -> anyhow::Result<()> {
+    let (woken, events) = mpsc::channel(1);
+    let mut watched = Watched::new(woken)?;
+    watched.watch(&seen);
+    let hang_up = HangUp::listen()?;
+    let follower = Follower { assembly, file: file.to_owned(), seen, watched };
+    tokio::spawn(follower.run(events, hang_up, ended));
+    Ok(())
+}
+
+struct Follower {
+    assembly: Arc<Assembly>,
+    file: PathBuf,
+    seen: Seen,
+    watched: Watched,
+}
+
+impl Follower {
+    async fn run(mut self, mut events: mpsc::Receiver<()>, mut hang_up: HangUp, ended: CancellationToken) {
         loop {
             let is_asked = tokio::select! {
                 biased;
                 () = ended.cancelled() => return,
-                change = changes.recv() => match change {
-                    Some(change) => change == Change::Asked,
-                    None => return,
-                },
+                () = hang_up.heard() => true,
+                Some(()) = events.recv() => false,
+                () = tokio::time::sleep(LOOK_EVERY) => false,
             };
-            while tokio::time::timeout(QUIET_FOR, changes.recv()).await.is_ok_and(|change| change.is_some()) {}
-            // Other files of the folder change too, the log among them.
-            let now = contents(&files);
-            if now == seen && !is_asked {
-                continue;
-            }
-            seen = now;
-            match Loaded::read(&file) {
-                Ok(loaded) => {
-                    files = loaded.files();
-                    seen = contents(&files);
-                    enter(&assembly, &loaded).await;
-                    if let Err(error) = watched.watch(&loaded) {
-                        tracing::warn!("changes of the configuration may go unseen: {error:#}");
-                    }
-                }
-                Err(broken) => tracing::error!("the configuration stays as it was: {broken}"),
+            if self.settled().await != self.seen || is_asked {
+                self.enter().await;
+            } else {
+                // Whatever happens in a folder, its files are not looked at more often than this.
+                tokio::time::sleep(QUIET_FOR).await;
             }
         }
-    });
-    Ok(())
+    }
+
+    /// The files, when nobody writes them any more or it was waited for long enough.
+    async fn settled(&self) -> Seen {
+        let mut last = self.now().await;
+        for _ in 0..QUIET_TRIES_MAX {
+            if last == self.seen {
+                break;
+            }
+            tokio::time::sleep(QUIET_FOR).await;
+            let now = self.now().await;
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        last
+    }
+
+    /// The files as they are now. A file system may take its time.
+    async fn now(&self) -> Seen {
+        let seen = self.seen.clone();
+        tokio::task::spawn_blocking(move || seen.now()).await.unwrap_or_else(|_| self.seen.clone())
+    }
+
+    /// Makes the node what the files say. The keys come first, for they count whatever becomes of the rest.
+    async fn enter(&mut self) {
+        let before = self.now().await;
+        self.assembly.renew_gate();
+        let mut seen = Seen::default();
+        match Loaded::read_seeing(&self.file, &mut seen) {
+            Ok(loaded) => enter(&self.assembly, &Arc::new(loaded)).await,
+            Err(broken) => tracing::error!("the configuration stays as it was: {broken}"),
+        }
+        // Also while a new configuration is wrong the one in force has its keys.
+        for file in self.assembly.entered().iter().flat_map(|entered| entered.files()) {
+            seen.look(&file);
+        }
+        self.seen = seen.as_in(&before);
+        self.watched.watch(&self.seen);
+    }
 }
 
-async fn enter(assembly: &Assembly, loaded: &Loaded) {
+async fn enter(assembly: &Assembly, loaded: &Arc<Loaded>) {
     match assembly.enter(loaded).await {
         Ok(assembled) => {
             let (databases, tools) = (assembled.databases, assembled.tools);
@@ -70,20 +114,6 @@ async fn enter(assembly: &Assembly, loaded: &Loaded) {
     }
 }
 
-/// Why the configuration is to be read again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// Something happened in a folder.
-    Seen,
-    /// Somebody sent SIGHUP.
-    Asked,
-}
-
-/// What the files of a configuration hold: only a difference is a change.
-fn contents(files: &[PathBuf]) -> Vec<Option<Vec<u8>>> {
-    files.iter().map(|file| std::fs::read(file).ok()).collect()
-}
-
 /// The folders that are watched: a file that is replaced is another one, but its folder stays.
 struct Watched {
     watcher: notify::RecommendedWatcher,
@@ -91,11 +121,11 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(changed: mpsc::Sender<Change>) -> anyhow::Result<Self> {
+    fn new(woken: mpsc::Sender<()>) -> anyhow::Result<Self> {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 // One that waits already says it too.
-                let _ = changed.try_send(Change::Seen);
+                let _ = woken.try_send(());
             }
         });
         Ok(Self {
@@ -104,33 +134,54 @@ impl Watched {
         })
     }
 
-    fn watch(&mut self, loaded: &Loaded) -> anyhow::Result<()> {
-        for file in loaded.files() {
-            let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
-            if folder.is_dir() && self.folders.insert(folder.clone()) {
-                let watching = self.watcher.watch(&folder, RecursiveMode::NonRecursive);
-                watching.with_context(|| format!("cannot watch {}", folder.display()))?;
+    /// Watches the folders of the files in `seen`, those that links lead to as well, and no others. A folder is
+    /// watched anew each time, as another one may have come into its place.
+    fn watch(&mut self, seen: &Seen) {
+        for folder in std::mem::take(&mut self.folders) {
+            // One that is gone is no longer watched either.
+            let _ = self.watcher.unwatch(&folder);
+        }
+        let behind_links = seen.paths().filter_map(|path| path.canonicalize().ok());
+        let files = seen.paths().map(Path::to_owned).chain(behind_links);
+        self.folders =
+            files.filter_map(|file| file.parent().filter(|folder| folder.is_dir()).map(Path::to_owned)).collect();
+        for folder in &self.folders {
+            if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+                tracing::warn!("changes in {} are noticed a little later: {error}", folder.display());
             }
         }
-        Ok(())
     }
 }
 
+/// SIGHUP, by which somebody asks for a second look. Signals that come while one is answered count as one.
 #[cfg(unix)]
-fn listen_to_hang_up(changed: mpsc::Sender<Change>) -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hang_up.recv().await.is_some() {
-            if changed.send(Change::Asked).await.is_err() {
-                return;
-            }
+struct HangUp(tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl HangUp {
+    fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    async fn heard(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
         }
-    });
-    Ok(())
+    }
 }
 
+/// There is no such signal on this system.
 #[cfg(not(unix))]
-fn listen_to_hang_up(_changed: mpsc::Sender<Change>) -> anyhow::Result<()> {
-    Ok(())
+struct HangUp;
+
+#[cfg(not(unix))]
+impl HangUp {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn heard(&mut self) {
+        std::future::pending::<()>().await;
+    }
 }

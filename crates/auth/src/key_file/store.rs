@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::ownership::Ownership;
 use super::{Entry, KeyFileError};
 use crate::key_text::random_id;
 
@@ -54,15 +55,29 @@ pub(super) fn change<T>(
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |action| move |source| KeyFileError::Io { action, path: path.clone(), source };
     make_folder(folder_of(path)).map_err(failed("make the folder of"))?;
+    let before = Ownership::of(path).map_err(failed("look at"))?;
     // The file itself cannot carry the lock, because it is replaced. The lock ends with `lock`.
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    let lock = private(&mut options).open(beside(path, ".lock")).map_err(failed("lock"))?;
+    let lock = open_lock(&beside(path, ".lock"), before.as_ref()).map_err(failed("lock"))?;
     lock.lock().map_err(failed("lock"))?;
     let mut entries = read(path)?;
     let outcome = change(&mut entries)?;
-    replace(path, entries).map_err(failed("write"))?;
+    replace(path, entries, before.as_ref()).map_err(failed("write"))?;
     Ok(outcome)
+}
+
+/// The lock file. Whoever may replace the key file may lock it too, so a new one belongs to the same owner; one that
+/// is there already is left as it is, for it may be a link to a file of somebody else.
+fn open_lock(path: &Path, owner: Option<&Ownership>) -> io::Result<File> {
+    match private(OpenOptions::new().create_new(true).write(true)).open(path) {
+        Ok(lock) => {
+            if let Some(owner) = owner {
+                owner.give_away(&lock);
+            }
+            Ok(lock)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => OpenOptions::new().write(true).open(path),
+        Err(error) => Err(error),
+    }
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, KeyFileError> {
@@ -84,13 +99,13 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, KeyFileError> {
 }
 
 /// Writes a new file beside the old one, down to the disk, and puts it in its place: whatever happens, there is one of
-/// the two.
-fn replace(path: &Path, keys: Vec<Entry>) -> io::Result<()> {
+/// the two. It belongs to whom the old one belonged `before`: the node that reads it need not be who changes it.
+fn replace(path: &Path, keys: Vec<Entry>, before: Option<&Ownership>) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(&Content { version: VERSION, keys })?;
     bytes.push(b'\n');
     let mark = random_id().map_err(|_| io::Error::other("the system gives no random bytes"))?;
     let new = beside(path, &format!(".{mark}.new"));
-    let written = write_new(&new, &bytes).and_then(|()| fs::rename(&new, path));
+    let written = write_new(&new, &bytes, before).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         let _ = fs::remove_file(&new);
         return written;
@@ -100,9 +115,12 @@ fn replace(path: &Path, keys: Vec<Entry>) -> io::Result<()> {
     Ok(())
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_new(path: &Path, bytes: &[u8], owner: Option<&Ownership>) -> io::Result<()> {
     let mut file = private(OpenOptions::new().create_new(true).write(true)).open(path)?;
     file.write_all(bytes)?;
+    if let Some(owner) = owner {
+        owner.give(&file)?;
+    }
     file.sync_all()
 }
 

@@ -104,22 +104,65 @@ fn of_many_who_want_one_name_one_gets_it() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_its_owners_alone_and_links_stay_links() {
+fn a_new_file_is_its_owners_alone_and_links_stay_links() {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("keys.json"), folder.path().join("link.json"));
-    fs::write(&path, r#"{ "version": 1, "keys": [] }"#).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    KeyFile::new(&path).add("ada", &[], None).unwrap();
     symlink(&path, &link).unwrap();
-    KeyFile::new(&link).add("ada", &[], None).unwrap();
+    KeyFile::new(&link).add("bob", &[], None).unwrap();
     assert!(link.is_symlink());
-    assert_eq!(KeyFile::new(&path).list().unwrap().len(), 1);
+    assert_eq!(KeyFile::new(&path).list().unwrap().len(), 2);
     for name in ["keys.json", "keys.json.lock"] {
         let mode = fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     assert!(!folder.path().join("link.json.lock").exists(), "both ways to the file take the same lock");
+}
+
+#[cfg(unix)]
+#[test]
+fn who_could_read_the_file_can_read_the_one_in_its_place() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    fs::write(&path, r#"{ "version": 1, "keys": [] }"#).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    // Only an administrator may give files away; for others the rest of the test holds.
+    let is_given = chown(&path, Some(4711), Some(4712)).is_ok();
+    let of = |name: &str| fs::metadata(folder.path().join(name)).unwrap();
+    let before = of("keys.json");
+    let file = KeyFile::new(&path);
+    file.add("ada", &[], None).unwrap();
+    file.revoke("ada").unwrap();
+    let after = of("keys.json");
+    assert_ne!(after.ino(), before.ino(), "it is another file");
+    let told = |file: &fs::Metadata| (file.uid(), file.gid(), file.mode() & 0o7777);
+    assert_eq!(told(&after), told(&before));
+    if is_given {
+        assert_eq!((after.uid(), after.gid()), (4711, 4712));
+        assert_eq!(of("keys.json.lock").uid(), 4711, "its owner can lock it later");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_lock_that_is_a_link_gives_no_file_away() {
+    use std::os::unix::fs::{MetadataExt, chown, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("keys.json"), folder.path().join("other"));
+    fs::write(&path, r#"{ "version": 1, "keys": [] }"#).unwrap();
+    fs::write(&other, "mine").unwrap();
+    symlink(&other, folder.path().join("keys.json.lock")).unwrap();
+    let _ = chown(&path, Some(4711), Some(4712));
+    let before = fs::metadata(&other).unwrap();
+    KeyFile::new(&path).add("ada", &[], None).unwrap();
+    let after = fs::metadata(&other).unwrap();
+    assert_eq!((after.uid(), after.gid(), after.mode()), (before.uid(), before.gid(), before.mode()));
+    assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
 }
 
 #[test]

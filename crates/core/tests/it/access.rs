@@ -1,8 +1,10 @@
 //! Who may see and call what, and from where: asked at list and at call, and silent about what is hidden.
 
+use std::time::Duration;
+
 use tidegate_core::{
-    Access, Acl, Allowed, Caller, CompletionRequest, Grants, Network, Origin, Principal, Reference, ResourceTemplate,
-    SnapshotBuilder, Target, Tool, Toolset, TransportKind, UriTemplate,
+    Access, Acl, Allowed, CacheHint, Caller, CompletionRequest, Grants, Network, Origin, Principal, Reference,
+    ResourceTemplate, SnapshotBuilder, Target, Tool, Toolset, TransportKind, UriTemplate,
 };
 
 use crate::host::{
@@ -174,4 +176,45 @@ async fn a_toolset_is_a_door_to_a_part_of_the_registry() {
     let clerk = granted("clerk", Grants { toolsets: Allowed::matching(["support"]), ..Grants::open() });
     assert!(snapshot.toolset("support", &clerk).is_some());
     assert!(snapshot.toolset("discover", &clerk).is_none() && snapshot.toolset("nothing", &clerk).is_none());
+}
+
+#[tokio::test]
+async fn a_hidden_resource_is_not_answered_for_by_a_broader_one() {
+    let mut exact = resource_that_says("x://reports/salaries", "salaries");
+    exact.access = demanding(&["see"]);
+    let mut narrow =
+        ResourceTemplate::new(UriTemplate::parse("x://reports/of_{year}").unwrap(), "narrow", saying("year"));
+    narrow.access = demanding(&["see"]);
+    narrow.mime_type = Some("text/csv".to_owned());
+    let mut broad = ResourceTemplate::new(UriTemplate::parse("x://reports/{name}").unwrap(), "broad", saying("broad"));
+    broad.mime_type = Some("text/plain".to_owned());
+    let host = Host::new(SnapshotBuilder::new().resource(exact).template(narrow).template(broad));
+    let (stranger, friend) = (somebody("stranger", &[]), somebody("friend", &["see"]));
+    let snapshot = host.registry.snapshot();
+    for (uri, said) in [("x://reports/salaries", "salaries"), ("x://reports/of_2013", "year")] {
+        let read = |caller| host.ask(called_by(caller, call(Target::Resource(uri.to_owned()))));
+        assert_eq!(read(&stranger).await, format!("refused not_found: there is no resource {uri:?}"));
+        assert!(read(&friend).await.contains(said), "{uri}");
+        assert!(!snapshot.has_resource(uri, &stranger));
+        assert_eq!(snapshot.media_type(uri, &stranger), None);
+    }
+    let other = host.ask(called_by(&stranger, call(Target::Resource("x://reports/other".to_owned())))).await;
+    assert!(other.contains("broad"), "{other}");
+}
+
+#[test]
+fn what_not_everybody_may_read_is_no_matter_of_shared_caches() {
+    let public = CacheHint { time_to_live: Duration::from_secs(9), public: true };
+    let entries = |is_public: bool| {
+        let mut guarded = resource_that_says("x://guarded", "");
+        (guarded.access, guarded.cache) = (demanding(&["see"]), Some(public));
+        let mut open = resource_that_says("x://open", "");
+        open.cache = Some(public);
+        SnapshotBuilder::new().resource(guarded).resource(open).cache(CacheHint { public: is_public, ..public })
+    };
+    let friend = somebody("friend", &["see"]);
+    let is_public = |builder: SnapshotBuilder, uri: &str| builder.build().read_cache(uri, &friend).public;
+    assert!(is_public(entries(true), "x://open"));
+    assert!(!is_public(entries(true), "x://guarded"));
+    assert!(!is_public(entries(false), "x://open"), "where callers prove who they are");
 }

@@ -1,10 +1,15 @@
 //! How many calls run, wait and are refused, and what the list of jobs shows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{CallLimits, Caller, JobState, Limits, Reply, SnapshotBuilder, Tool};
+use async_trait::async_trait;
+use tidegate_core::{
+    CallLimits, Caller, Error, ErrorKind, Grants, JobState, Limits, Origin, Principal, Proof, Reply, Resource,
+    ResourceLister, SnapshotBuilder, Tool, TransportKind,
+};
 
-use crate::host::{Host, called_by, settle, somebody, told, tool_call, tool_that_says, until_cancelled};
+use crate::host::{Host, LOCAL, called_by, settle, somebody, told, tool_call, tool_that_says, until_cancelled};
 
 fn host(running_calls_max: usize, open_calls_max: usize) -> Host {
     let limits = Limits { running_calls_max, open_calls_max, ended_jobs_kept: 3, ..Limits::default() };
@@ -75,7 +80,7 @@ async fn the_list_shows_ones_own_jobs_and_the_last_that_ended() {
     let reply = host.begin(called_by(&ann, tool_call("work")));
     settle().await;
     let list = |caller: &Caller| {
-        let jobs = host.registry.jobs().list(&caller.principal);
+        let jobs = host.registry.jobs().list(caller);
         jobs.iter().map(|job| (job.state, job.target.1.clone(), job.bytes)).collect::<Vec<_>>()
     };
     let ended = (JobState::Done, "say".to_owned(), 1);
@@ -85,4 +90,74 @@ async fn the_list_shows_ones_own_jobs_and_the_last_that_ended() {
     assert_eq!(list(&bob), []);
     assert_eq!(list(&somebody("eve", &["operator"])).len(), 4, "an operator sees everybody's");
     drop(reply);
+}
+
+/// Somebody with a key.
+fn holder(subject: &str) -> Caller {
+    let principal = Principal::new(subject, Proof::Key, Arc::new(Grants::everything()));
+    Caller::new(Arc::new(principal), LOCAL)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_principal_has_its_share_and_no_more() {
+    use JobState::{Running, Waiting};
+    let limits = Limits { running_calls_max: 8, open_calls_max: 16, ..Limits::default() }.shared();
+    let tools = SnapshotBuilder::new().tool(Tool::new("work", "", until_cancelled())).tool(tool_that_says("say", "a"));
+    let host = Host::within(limits, tools);
+    let (ann, bob) = (holder("ann"), holder("bob"));
+    let mut of_ann: Vec<Reply> = (0..4).map(|_| host.begin(called_by(&ann, tool_call("work")))).collect();
+    settle().await;
+    assert_eq!(states(&of_ann), [Running, Running, Waiting, Waiting], "a quarter of the places");
+    let refused = host.ask(called_by(&ann, tool_call("say"))).await;
+    assert_eq!(refused, "refused rate_limited: more than 4 of your calls are open; wait until one ends");
+    assert_eq!(host.ask(called_by(&bob, tool_call("say"))).await, "text a\ndone {}");
+    // The user of the process has no bound of its own.
+    let of_owner: Vec<Reply> = (0..6).map(|_| host.begin(tool_call("work"))).collect();
+    settle().await;
+    assert!(states(&of_owner).iter().all(|state| *state == Running));
+    drop(of_ann.remove(0));
+    settle().await;
+    assert_eq!(states(&of_ann), [Running, Running, Waiting]);
+    let next = host.begin(called_by(&ann, tool_call("say")));
+    drop((of_ann, of_owner));
+    assert_eq!(told(next).await, "text a\ndone {}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_show_nothing_are_told_apart_by_their_addresses() {
+    let host = host(10, 10);
+    let at = |peer: &str| {
+        let origin = Origin { transport: TransportKind::StreamableHttp, peer: Some(peer.parse().unwrap()) };
+        Caller::new(Principal::anonymous(), origin)
+    };
+    let (one, same, other) = (at("192.0.2.1"), at("::ffff:192.0.2.1"), at("192.0.2.2"));
+    let reply = host.begin(called_by(&one, tool_call("work")));
+    settle().await;
+    let (jobs, id) = (host.registry.jobs(), reply.job().id());
+    assert!(jobs.list(&other).is_empty());
+    assert!(!jobs.cancel(id, &other));
+    assert_eq!(jobs.list(&same).len(), 1);
+    assert!(jobs.cancel(id, &same));
+}
+
+/// Lists nothing, when it comes to it.
+struct Lists;
+
+#[async_trait]
+impl ResourceLister for Lists {
+    async fn list(&self, _: &Principal) -> Result<Vec<Resource>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn listing_resources_takes_a_place_too() {
+    let host = host(1, 10);
+    assert!(host.registry.listed(&Lists, &Principal::owner()).await.is_ok());
+    let busy = host.begin(tool_call("endless"));
+    settle().await;
+    let late = host.registry.listed(&Lists, &Principal::owner()).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::TimedOut);
+    drop(busy);
+    assert!(host.registry.listed(&Lists, &Principal::owner()).await.is_ok());
 }

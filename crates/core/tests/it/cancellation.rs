@@ -99,11 +99,11 @@ async fn one_may_cancel_ones_own_jobs_only() {
     let reply = host.begin(called_by(&ann, tool_call("work")));
     let (jobs, id) = (host.registry.jobs(), reply.job().id());
     settle().await;
-    assert!(!jobs.cancel(id, &bob.principal));
+    assert!(!jobs.cancel(id, &bob));
     assert!(!reply.job().is_cancelled());
-    assert!(jobs.cancel(id, &ann.principal));
+    assert!(jobs.cancel(id, &ann));
     assert_eq!(told(reply).await, "done {}");
-    assert!(!jobs.cancel(id, &ann.principal), "it has ended");
+    assert!(!jobs.cancel(id, &ann), "it has ended");
 }
 
 #[tokio::test(start_paused = true)]

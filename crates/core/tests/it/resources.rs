@@ -51,8 +51,8 @@ async fn the_resource_itself_comes_first_then_the_template_with_most_text() {
 }
 
 #[tokio::test]
-async fn a_hidden_template_leaves_the_uri_to_the_next() {
-    insta::assert_snapshot!(check("data://shop/hidden/7").await, @r#"text data://{database}/{table}/{row} database="shop" table="hidden" row="7""#);
+async fn a_hidden_template_leaves_the_uri_to_nobody() {
+    insta::assert_snapshot!(check("data://shop/hidden/7").await, @r#"refused not_found: there is no resource "data://shop/hidden/7""#);
 }
 
 #[tokio::test]

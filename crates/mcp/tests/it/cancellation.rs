@@ -22,7 +22,7 @@ async fn settle() {
 }
 
 fn states(client: &Client) -> Vec<JobState> {
-    client.service.registry().jobs().list(&client.peer.caller.principal).iter().map(|job| job.state).collect()
+    client.service.registry().jobs().list(&client.peer.caller).iter().map(|job| job.state).collect()
 }
 
 #[tokio::test(start_paused = true)]

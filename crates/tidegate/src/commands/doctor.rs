@@ -109,7 +109,7 @@ async fn databases(opened: &Opened, findings: &mut Findings) -> Result<(), Failu
 }
 
 fn identity(opened: &Opened, findings: &mut Findings) {
-    let auth = &opened.loaded.config.auth;
+    let auth = opened.loaded.config.auth();
     if !opened.doorkeeper.is_configured() {
         return findings.good("callers over HTTP need no key; therefore only this machine is listened to");
     }

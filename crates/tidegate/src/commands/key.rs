@@ -55,9 +55,9 @@ impl Key {
     pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
         match self {
             Self::Add { name, roles, expires, file } => add(&name, &roles, expires, &file, options),
-            Self::List { file } => list(&file.keys(options)?.0),
+            Self::List { file } => list(&file.keys_alone(options)?),
             Self::Revoke { key, file } => {
-                let revoked = file.keys(options)?.0.revoke(&key).map_err(unusable)?;
+                let revoked = file.keys_alone(options)?.revoke(&key).map_err(unusable)?;
                 Ok(writeln!(std::io::stdout(), "revoked: {}, {}…", revoked.name, revoked.prefix())?)
             }
         }
@@ -65,11 +65,19 @@ impl Key {
 }
 
 impl FileArgument {
+    /// The file. One that is named needs no configuration: a key can be revoked while that is broken.
+    fn keys_alone(&self, options: &Options) -> Result<KeyFile, Failure> {
+        match &self.file {
+            Some(path) => Ok(KeyFile::new(path)),
+            None => Ok(self.keys(options)?.0),
+        }
+    }
+
     /// The file, and the configuration that names it.
     fn keys(&self, options: &Options) -> Result<(KeyFile, Option<Loaded>), Failure> {
         let config = options.config.clone().or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
         let loaded = config.map(|path| Loaded::read(&path)).transpose()?;
-        let named = loaded.as_ref().and_then(|loaded| Some(loaded.resolve(loaded.config.auth.keys.as_ref()?)));
+        let named = loaded.as_ref().and_then(|loaded| Some(loaded.resolve(loaded.config.auth().keys.as_ref()?)));
         match self.file.clone().or(named) {
             Some(path) => Ok((KeyFile::new(path), loaded)),
             None => Err(Failure::Usage(

@@ -104,7 +104,7 @@ pub(crate) async fn serve(
         opened.assembly.must_ask();
     }
     if opened.has_file {
-        reload::follow(opened.assembly.clone(), &opened.loaded, shutdown.graceful.clone())?;
+        reload::follow(opened.assembly.clone(), opened.loaded.path(), opened.seen.clone(), shutdown.graceful.clone())?;
     }
     let node = opened.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());

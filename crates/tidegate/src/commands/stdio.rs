@@ -33,7 +33,12 @@ impl Stdio {
         // One that is not there is a mistake now; one that a reload takes away is empty.
         opened.local_caller(self.toolset.as_deref())?;
         if opened.has_file {
-            reload::follow(opened.assembly.clone(), &opened.loaded, shutdown.graceful.clone())?;
+            reload::follow(
+                opened.assembly.clone(),
+                opened.loaded.path(),
+                opened.seen.clone(),
+                shutdown.graceful.clone(),
+            )?;
         }
         if std::io::stdin().is_terminal() {
             connecting::announce_stdio(&self.paths, &opened);

@@ -10,7 +10,9 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use tidegate::{Node, State};
 use tidegate_auth::{Doorkeeper, Role};
-use tidegate_core::{Allowed, Budget, CacheHint, CallLimits, Grants, Limits, NamePattern, SnapshotBuilder, Toolset};
+use tidegate_core::{
+    Allowed, Authenticator as _, Budget, CacheHint, CallLimits, Grants, Limits, NamePattern, SnapshotBuilder, Toolset,
+};
 use tidegate_engines::{Engine, FileDatabase, FileLimits};
 use tidegate_query::Database;
 use tidegate_tools::DISCOVER;
@@ -37,8 +39,8 @@ pub(crate) struct Assembly {
     further: Vec<Arc<dyn Database>>,
     /// Whether callers beyond this machine reach the node, so that it must ask them who they are.
     must_ask: AtomicBool,
-    /// The roles of the configuration that was entered last.
-    roles: Mutex<Vec<Role>>,
+    /// The configuration that was entered last.
+    entered: Mutex<Option<Arc<Loaded>>>,
     /// Databases that are open, by name: one that stays the same stays open.
     open: Mutex<BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>>,
 }
@@ -67,7 +69,7 @@ impl Assembly {
             limits: Box::new(limits),
             further,
             must_ask: AtomicBool::new(false),
-            roles: Mutex::default(),
+            entered: Mutex::default(),
             open: Mutex::default(),
         }
     }
@@ -79,7 +81,8 @@ impl Assembly {
 
     /// What somebody with `roles` of the configuration that was entered last may reach.
     pub(crate) fn grants_of(&self, roles: &BTreeSet<String>) -> Result<Grants, String> {
-        let known = self.roles.lock();
+        let known: Vec<Role> =
+            self.entered.lock().as_ref().map_or_else(Vec::new, |loaded| identity::roles(&loaded.config));
         let mut sum = Grants::default();
         for name in roles {
             match known.iter().find(|role| role.name == *name) {
@@ -109,13 +112,28 @@ impl Assembly {
     ///
     /// # Errors
     /// Everything that is wrong with it; then nothing has changed.
-    pub(crate) async fn enter(&self, loaded: &Loaded) -> Result<Assembled, Broken> {
+    pub(crate) async fn enter(&self, loaded: &Arc<Loaded>) -> Result<Assembled, Broken> {
         let (state, gate, open, assembled) = self.prepare(loaded).await?;
         *self.open.lock() = open;
-        *self.roles.lock() = identity::roles(&loaded.config);
+        *self.entered.lock() = Some(loaded.clone());
         self.doorkeeper.swap(gate);
         self.node.enter(state);
         Ok(assembled)
+    }
+
+    /// Reads the keys again for the configuration in force. A key that was revoked ends so, whatever is wrong with a
+    /// new configuration or with anything else that entering one takes.
+    pub(crate) fn renew_gate(&self) {
+        let Some(loaded) = self.entered() else { return };
+        match identity::renewed_gate(&loaded) {
+            Ok(gate) => self.doorkeeper.swap(gate),
+            Err(error) => tracing::error!("the keys stay as they were: {error}"),
+        }
+    }
+
+    /// The configuration that was entered last.
+    pub(crate) fn entered(&self) -> Option<Arc<Loaded>> {
+        self.entered.lock().clone()
     }
 
     async fn prepare(&self, loaded: &Loaded) -> Result<Prepare, Broken> {
@@ -126,8 +144,9 @@ impl Assembly {
         let databases: Vec<_> = databases.chain(self.further.iter().cloned()).collect();
         let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
         let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
-        let limits = (self.limits)(config);
         let is_private = identity::is_configured(config);
+        let limits = (self.limits)(config);
+        let limits = if is_private { limits.shared() } else { limits };
         let mut state = self.node.state(databases, &built_in).entries(|entries| {
             let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
             entries.limits(limits).cache(cache)
@@ -141,6 +160,11 @@ impl Assembly {
         if self.must_ask.load(Ordering::Relaxed) && !is_private {
             let message =
                 "keys or tokens are missing: the node listens beyond this machine, and everybody could read its data";
+            problems.push(Problem::new("auth", message));
+        }
+        if self.doorkeeper.is_configured() && !is_private {
+            let message = "is gone: what asked callers who they are would let everybody in from now on; if that is meant, \
+                           start the node anew";
             problems.push(Problem::new("auth", message));
         }
         let gate = identity::gate(loaded, &mut problems, &mut assembled.warnings);

@@ -1,6 +1,9 @@
 //! `${VARIABLE}`, `${VARIABLE:-default}` and `${file:PATH}` in the texts of a configuration.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+
+use super::Seen;
 
 /// Secrets in files are short.
 const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -13,6 +16,8 @@ pub(crate) struct Variables<'a> {
     lookup: Box<Lookup<'a>>,
     /// What paths are relative to: the folder of the configuration.
     folder: PathBuf,
+    /// The files that were read.
+    seen: RefCell<Seen>,
 }
 
 /// A text, with its variables put in if it has any.
@@ -29,7 +34,12 @@ impl<'a> Variables<'a> {
     }
 
     pub(crate) fn new(folder: &Path, lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
-        Self { lookup: Box::new(lookup), folder: folder.to_owned() }
+        Self { lookup: Box::new(lookup), folder: folder.to_owned(), seen: RefCell::default() }
+    }
+
+    /// The files of `${file:…}` so far, as they were before they were read.
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
     }
 
     /// Puts the variables in. `$${` stands for `${`.
@@ -84,6 +94,7 @@ impl<'a> Variables<'a> {
     fn file(&self, path: &str) -> Result<String, String> {
         let failed = |error: std::io::Error| format!("the file of ${{file:{path}}} cannot be read: {error}");
         let whole = self.folder.join(path);
+        self.seen.borrow_mut().look(&whole);
         if std::fs::metadata(&whole).map_err(failed)?.len() > SECRET_FILE_BYTES_MAX {
             return Err(format!("the file of ${{file:{path}}} is larger than {SECRET_FILE_BYTES_MAX} bytes"));
         }

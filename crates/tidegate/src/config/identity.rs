@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tidegate_auth::{Gate, GateOptions, KeyFile, Role, TokenAlgorithm, TokenKey, TokenOptions};
+use tidegate_auth::{Gate, GateError, GateOptions, KeyFile, Role, TokenAlgorithm, TokenKey, TokenOptions};
 use tidegate_core::{Allowed, Grants};
 use tidegate_tools::DISCOVER;
 
@@ -13,7 +13,7 @@ use super::types::{Config, RoleEntry, TokensEntry};
 
 /// Whether callers must prove who they are.
 pub(super) fn is_configured(config: &Config) -> bool {
-    config.auth.keys.is_some() || config.auth.tokens.is_some() || !config.auth.anonymous.is_empty()
+    config.auth.is_some()
 }
 
 /// The gate, if nothing is wrong with what it is made of.
@@ -21,31 +21,73 @@ pub(super) fn gate(loaded: &Loaded, problems: &mut Vec<Problem>, warnings: &mut 
     let config = &loaded.config;
     let before = problems.len();
     check_roles(config, problems);
-    let keys = config.auth.keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)));
-    let tokens = config.auth.tokens.as_ref().and_then(|entry| tokens(entry, loaded, problems));
+    let tokens = config.auth().tokens.as_ref().and_then(|entry| tokens(entry, loaded, problems));
     if problems.len() > before {
         return None;
     }
-    let options = GateOptions {
-        keys,
-        tokens,
-        roles: roles(config),
-        anonymous: config.auth.anonymous.clone(),
-        local: config.auth.local.clone(),
-        is_open: !is_configured(config),
-        ..GateOptions::default()
-    };
-    if !is_configured(config) && config.tools.iter().any(|tool| !tool.access.is_empty()) {
-        let warning = "tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any";
-        warnings.push(warning.to_owned());
-    }
-    match Gate::new(options) {
+    warnings.extend(locked_out(config).map(str::to_owned));
+    match Gate::new(options(loaded, keys(loaded), tokens)) {
         Ok(gate) => Some(gate),
         Err(error) => {
             problems.push(Problem::new("auth", error.to_string()));
             None
         }
     }
+}
+
+/// The gate of a configuration that is in force, with keys as they are now. Where they cannot be read, none of them
+/// lets anybody in, and the log says so.
+///
+/// # Errors
+/// None that the configuration did not have when it was entered.
+pub(super) fn renewed_gate(loaded: &Loaded) -> Result<Gate, GateError> {
+    let mut problems = Vec::new();
+    let entry = loaded.config.auth().tokens.as_ref();
+    let mut shut = Vec::new();
+    let mut tokens = entry.and_then(|entry| tokens(entry, loaded, &mut problems));
+    shut.extend(problems.iter().map(|problem| format!("no token: {}", problem.message)));
+    let mut keys = keys(loaded);
+    loop {
+        match Gate::new(options(loaded, keys.clone(), tokens.clone())) {
+            Err(GateError::KeyFile(error)) if keys.take().is_some() => shut.push(format!("no key: {error}")),
+            Err(GateError::Tokens(error)) if tokens.take().is_some() => shut.push(format!("no token: {error}")),
+            renewed => {
+                for reason in shut {
+                    tracing::error!("until this is mended, callers are let in by {reason}");
+                }
+                return renewed;
+            }
+        }
+    }
+}
+
+fn keys(loaded: &Loaded) -> Option<KeyFile> {
+    loaded.config.auth().keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)))
+}
+
+fn options(loaded: &Loaded, keys: Option<KeyFile>, tokens: Option<TokenOptions>) -> GateOptions {
+    let config = &loaded.config;
+    GateOptions {
+        keys,
+        tokens,
+        roles: roles(config),
+        anonymous: config.auth().anonymous.clone(),
+        local: config.auth().local.clone(),
+        is_open: !is_configured(config),
+        ..GateOptions::default()
+    }
+}
+
+/// What keeps everybody out whom somebody may have meant to let in.
+fn locked_out(config: &Config) -> Option<&'static str> {
+    let auth = config.auth();
+    let lets_in = auth.keys.is_some() || auth.tokens.is_some() || !auth.anonymous.is_empty();
+    if config.auth.is_some() && !lets_in {
+        return Some("auth names no keys, no tokens and no anonymous roles: over HTTP nobody is let in");
+    }
+    let is_asked_for = config.tools.iter().any(|tool| !tool.access.is_empty());
+    (is_asked_for && !lets_in)
+        .then_some("tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any")
 }
 
 /// The roles and what they grant.
@@ -80,8 +122,8 @@ fn check_roles(config: &Config, problems: &mut Vec<Problem>) {
             if known.is_empty() { "none is declared under roles".to_owned() } else { format!("known are {known}") };
         Problem::new(path, format!("there is no role {name:?}; {known}"))
     };
-    let mentioned = config.auth.anonymous.iter().enumerate().map(|(index, name)| ("anonymous", index, name));
-    let local = config.auth.local.iter().flatten().enumerate().map(|(index, name)| ("local", index, name));
+    let mentioned = config.auth().anonymous.iter().enumerate().map(|(index, name)| ("anonymous", index, name));
+    let local = config.auth().local.iter().flatten().enumerate().map(|(index, name)| ("local", index, name));
     let unknown = mentioned.chain(local).filter(|(_, _, name)| !roles.contains(name.as_str()));
     problems.extend(unknown.map(|(member, index, name)| unknown_role(format!("auth.{member}[{index}]"), name)));
     let mut names = BTreeSet::new();

@@ -7,6 +7,7 @@ mod expand;
 mod identity;
 mod problem;
 mod quantities;
+mod seen;
 mod shape;
 mod tables;
 mod types;
@@ -20,6 +21,7 @@ pub(crate) use assemble::{Assembled, Assembly, inline};
 use document::Document;
 use expand::Variables;
 pub(crate) use problem::{Problem, report};
+pub(crate) use seen::Seen;
 pub(crate) use types::Config;
 
 /// The file that is read when none is named.
@@ -40,16 +42,29 @@ pub(crate) struct Broken(pub(crate) String);
 impl Loaded {
     /// Reads the file at `path` and checks its shape; what it says may still make no sense.
     pub(crate) fn read(path: &Path) -> Result<Self, Broken> {
+        Self::read_seeing(path, &mut Seen::default())
+    }
+
+    /// Reads the file at `path` as [`Loaded::read`] does, and notes in `seen` each file that it leans on before that is
+    /// read, be it now or when the configuration is entered; also those of a file that cannot be used.
+    pub(crate) fn read_seeing(path: &Path, seen: &mut Seen) -> Result<Self, Broken> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        seen.look(&path);
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let document = Document::read(&path, &Variables::of_environment(folder));
+        let variables = Variables::of_environment(folder);
+        let document = Document::read(&path, &variables);
+        seen.add(variables.seen());
         let document = document.map_err(|problems| Broken(report(&problems, &path, None)))?;
         let problems = shape::check(&document, &schema());
         if !problems.is_empty() {
             return Err(Broken(report(&problems, &path, Some(&document))));
         }
         match serde_path_to_error::deserialize(document.value.clone()) {
-            Ok(config) => Ok(Self { config, document }),
+            Ok(config) => {
+                let loaded = Self { config, document };
+                loaded.files().iter().for_each(|file| seen.look(file));
+                Ok(loaded)
+            }
             Err(error) => {
                 let path = error.path().to_string().trim_end_matches('.').to_owned();
                 let problem = Problem::new(path, untold(&document, &error));
@@ -76,7 +91,7 @@ impl Loaded {
 
     /// The file and those that it leans on.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let auth = &self.config.auth;
+        let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
         let further = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
         std::iter::once(self.path().to_owned()).chain(further).collect()

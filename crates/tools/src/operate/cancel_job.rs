@@ -51,13 +51,13 @@ impl Handler for CancelJob {
 
 /// Cancels the job and says where it stands; an ended one stays as it ended.
 fn cancel(jobs: &Jobs, id: &str, asker: &Job) -> Result<String, Error> {
-    let mine = jobs.list(asker.principal());
+    let mine = jobs.list(asker.caller());
     let found = mine.iter().find(|job| job.id.to_string().eq_ignore_ascii_case(id.trim()));
     match found {
         Some(job) if job.state.has_ended() => Ok(job.state.name().to_owned()),
         // It may end between the look and the cancellation, and then it has ended as was wanted.
         Some(job) => {
-            jobs.cancel(job.id, asker.principal());
+            jobs.cancel(job.id, asker.caller());
             Ok("cancelling".to_owned())
         }
         None => Err(unknown(id, &mine, asker)),

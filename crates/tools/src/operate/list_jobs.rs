@@ -29,7 +29,7 @@ struct ListJobs(Arc<NodeView>);
 impl Handler for ListJobs {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let shape: Shape = arguments(&job)?;
-        let mut jobs = self.0.jobs()?.list(job.principal());
+        let mut jobs = self.0.jobs()?.list(job.caller());
         // The call that asks is no news.
         jobs.retain(|other| other.id != job.id());
         let presentation = shape.presentation("Older jobs are further down; there is no way to ask for them alone.")?;

@@ -52,6 +52,8 @@ pub struct HttpOptions {
     pub connections_max: usize,
     /// More legacy sessions are refused.
     pub sessions_max: usize,
+    /// More legacy sessions of one principal are refused, where callers prove who they are.
+    pub sessions_of_one_max: usize,
     /// A legacy session without a request for this long ends.
     pub session_idle_max: Duration,
     /// Host names that requests may name beside the loopback names; port and case do not count.
@@ -72,6 +74,7 @@ impl Default for HttpOptions {
             read_within: Duration::from_secs(15),
             connections_max: 4_096,
             sessions_max: 1_024,
+            sessions_of_one_max: 256,
             session_idle_max: Duration::from_secs(30 * 60),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -108,6 +111,11 @@ impl Door {
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
         })
+    }
+
+    /// How many sessions one principal may have; without a bound of its own where callers cannot be told apart.
+    fn sessions_of_one_max(&self) -> Option<usize> {
+        self.options.authenticator.is_configured().then_some(self.options.sessions_of_one_max)
     }
 
     /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.

@@ -131,7 +131,8 @@ fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Re
         Ok(opened) => opened,
         Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
     };
-    let Some(id) = door.sessions.open(session, head.caller.principal.clone()) else {
+    let owner = head.caller.principal.clone();
+    let Some(id) = door.sessions.open(session, owner, door.sessions_of_one_max()) else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many sessions are open; try again later");
         return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
     };

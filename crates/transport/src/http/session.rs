@@ -46,11 +46,13 @@ impl Sessions {
         Self { sessions_max, idle_max, events, by_id: Mutex::default() }
     }
 
-    /// Opens a session and gives its unguessable name; `None` when there are too many.
-    pub(super) fn open(&self, session: Session, owner: Arc<Principal>) -> Option<String> {
+    /// Opens a session and gives its unguessable name; `None` when there are too many, or more than `of_one_max` of
+    /// this owner.
+    pub(super) fn open(&self, session: Session, owner: Arc<Principal>, of_one_max: Option<usize>) -> Option<String> {
         self.end_idle();
         let mut by_id = self.by_id.lock();
-        if by_id.len() >= self.sessions_max {
+        let of_owner = || by_id.values().filter(|session| session.owner.is_same_as(&owner)).count();
+        if by_id.len() >= self.sessions_max || of_one_max.is_some_and(|of_one_max| of_owner() >= of_one_max) {
             return None;
         }
         let id = Uuid::new_v4().simple().to_string();

@@ -3,10 +3,27 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::Config;
 use crate::config::quantities::{OneOrMany, SecretText, Time};
+
+/// What is said where nothing is.
+static NOTHING: AuthEntry = AuthEntry { keys: None, tokens: None, anonymous: Vec::new(), local: None };
+
+impl Config {
+    /// How callers prove who they are; nothing is said if nothing stands there.
+    pub(crate) fn auth(&self) -> &AuthEntry {
+        self.auth.as_ref().unwrap_or(&NOTHING)
+    }
+}
+
+/// An `auth:` with nothing behind it stands there all the same: whoever takes the lines below it away for a moment
+/// must not open the node.
+pub(super) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AuthEntry>, D::Error> {
+    Option::deserialize(deserializer).map(|entry| Some(entry.unwrap_or_default()))
+}
 
 /// What callers of a role may reach.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -37,8 +37,9 @@ pub(crate) struct Config {
     pub(crate) prompts: Vec<PromptEntry>,
     /// What callers may reach, by role.
     pub(crate) roles: Vec<RoleEntry>,
-    /// How callers prove who they are. As soon as anything stands here, nobody reaches anything without a role.
-    pub(crate) auth: AuthEntry,
+    /// How callers prove who they are. As soon as this stands here, be it empty, nobody reaches anything without a role.
+    #[serde(deserialize_with = "identity::present")]
+    pub(crate) auth: Option<AuthEntry>,
     /// The bounds of all calls.
     pub(crate) limits: LimitsEntry,
     /// What tools of kind http may reach.

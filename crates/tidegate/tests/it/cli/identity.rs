@@ -24,15 +24,27 @@ struct Node {
 
 impl Node {
     fn start() -> Self {
-        let configured = Configured::new(CONFIGURATION);
+        Self::over(Configured::new(CONFIGURATION))
+    }
+
+    fn over(configured: Configured) -> Self {
         let server = Server::start(tidegate().current_dir(configured.folder()).args([
             "serve",
             "--listen",
             "127.0.0.1:0",
             "--log",
-            "warn",
+            "off",
         ]));
         Self { server, configured }
+    }
+
+    /// Waits until the node lets nobody in who shows `key`.
+    async fn refuses(&self, key: Option<&str>) {
+        let began = std::time::Instant::now();
+        while self.ask("", key, "tools/list", json!({})).await.0 != StatusCode::UNAUTHORIZED {
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "it is still let in");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
     }
 
     /// A new key, which the running node knows as soon as it answers to it.
@@ -147,9 +159,7 @@ async fn a_revoked_key_ends_at_once() {
     let key = node.key("ann", "clerk").await;
     let ran = node.configured.run(&["key", "revoke", "ann"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    while node.ask("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::UNAUTHORIZED {
-        tokio::task::yield_now().await;
-    }
+    node.refuses(Some(&key)).await;
     assert!(node.configured.run(&["key", "list"]).stdout.contains("revoked"));
 }
 
@@ -182,4 +192,77 @@ fn a_server_that_asks_may_listen_beyond_this_machine() {
     ]));
     server.signal("TERM");
     assert_eq!(server.ended().0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_ends_whatever_else_is_wrong() {
+    let node = Node::start();
+    let (ann, bob) = (node.key("ann", "clerk").await, node.key("bob", "clerk").await);
+    for broken in ["tools: [", &CONFIGURATION.replace("files: shop", "files: nowhere")] {
+        node.configured.write(broken);
+        let (status, _) = node.ask("", Some(&bob), "tools/list", json!({})).await;
+        assert_eq!(status, StatusCode::OK, "what was entered last holds");
+        let key = if broken == "tools: [" { ("ann", &ann) } else { ("bob", &bob) };
+        let ran = node.configured.run(&["key", "revoke", key.0, "--file", "keys.json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        node.refuses(Some(key.1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_keys_cannot_be_read_none_of_them_lets_anybody_in() {
+    let node = Node::start();
+    let key = node.key("ann", "clerk").await;
+    let file = node.configured.folder().join("keys.json");
+    let keys = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "{").unwrap();
+    node.refuses(Some(&key)).await;
+    std::fs::write(&file, keys).unwrap();
+    while node.ask("", Some(&key), "tools/list", json!({})).await.0 != StatusCode::OK {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_behind_a_link_are_followed() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let configured = Configured::new(CONFIGURATION);
+    std::os::unix::fs::symlink(elsewhere.path().join("held.json"), configured.folder().join("keys.json")).unwrap();
+    std::fs::write(elsewhere.path().join("held.json"), r#"{"version": 1, "keys": []}"#).unwrap();
+    let node = Node::over(configured);
+    let key = node.key("ann", "clerk").await;
+    let ran = node.configured.run(&["key", "revoke", "ann"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    node.refuses(Some(&key)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn auth_that_names_nobody_lets_nobody_in() {
+    let role = "databases: [{name: shop, files: shop}]\nroles: [{name: all, toolsets: ['*']}]\n";
+    for auth in ["auth: {local: [all]}", "auth: {anonymous: []}", "auth: {keys: }", "auth:", "auth: {}"] {
+        let node = Node::over(Configured::new(&format!("{role}{auth}\n")));
+        let (status, _) = node.ask("", None, "tools/list", json!({})).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{auth}");
+    }
+    let node = Node::over(Configured::new(role));
+    assert_eq!(node.ask("", None, "tools/list", json!({})).await.0, StatusCode::OK, "nothing is said of auth");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_asks_is_not_opened_by_a_reload() {
+    let node = Node::start();
+    let key = node.key("ann", "clerk").await;
+    let open = CONFIGURATION.replace("auth: {keys: keys.json}", "").replace("description: O", "description: P");
+    node.configured.write(&open);
+    // The change after it is entered, so that this one was looked at and refused.
+    let mut entered = false;
+    while !entered {
+        assert_eq!(node.ask("", None, "tools/list", json!({})).await.0, StatusCode::UNAUTHORIZED);
+        node.configured.write(&CONFIGURATION.replace("description: O", "description: Q"));
+        let (_, answer) = node.ask("", Some(&key), "tools/list", json!({})).await;
+        let description = answer["result"]["tools"][0]["description"].as_str().unwrap().to_owned();
+        assert_ne!(description, "P");
+        entered = description == "Q";
+    }
 }

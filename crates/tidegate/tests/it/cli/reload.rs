@@ -104,3 +104,81 @@ async fn under_load_no_call_is_dropped_and_each_change_is_announced() {
     }
     client.cancel().await.unwrap();
 }
+
+/// Writes into the configuration's folder without a pause until it is dropped, as a log would.
+struct Noise(Arc<AtomicBool>);
+
+impl Noise {
+    fn in_folder(folder: &std::path::Path) -> Self {
+        let (is_over, file) = (Arc::new(AtomicBool::new(false)), folder.join("log"));
+        let over = is_over.clone();
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) && std::fs::write(&file, "line").is_ok() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        });
+        Self(is_over)
+    }
+}
+
+impl Drop for Noise {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_in_which_something_always_happens_hides_no_change_and_no_signal() {
+    let configured = Configured::new(&format!("{BEFORE}tools: [{COUNT}]\n"));
+    let _noise = Noise::in_folder(configured.folder());
+    let server = serve(&configured);
+    let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
+    configured.write(BEFORE);
+    within_reason(async || client.list_all_tools().await.unwrap().is_empty()).await;
+    let version = || async {
+        let metrics = reqwest::get(server.url.replace("/mcp", "/metrics")).await.unwrap().text().await.unwrap();
+        metrics.lines().find(|line| line.starts_with("tidegate_registry_version")).unwrap().to_owned()
+    };
+    let before = version().await;
+    server.signal("HUP");
+    within_reason(async || version().await != before).await;
+    client.cancel().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_variables_name_are_followed_wherever_they_are() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let words = elsewhere.path().join("words");
+    std::fs::write(&words, "before").unwrap();
+    let tool = format!("{{name: one, description: '${{file:{}}}', sql: SELECT 1 AS one}}", words.display());
+    let configured = Configured::new(&format!("{BEFORE}tools: [{tool}]\n"));
+    let server = serve(&configured);
+    let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
+    let says = async |words: &str| {
+        let tools = client.list_all_tools().await.unwrap();
+        tools.iter().any(|tool| tool.description.as_deref() == Some(words))
+    };
+    assert!(says("before").await);
+    std::fs::write(&words, "after").unwrap();
+    within_reason(async || says("after").await).await;
+    client.cancel().await.unwrap();
+}
+
+fn serve(configured: &Configured) -> Server {
+    Server::start(tidegate().current_dir(configured.folder()).args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        "error",
+    ]))
+}
+
+/// Waits until `holds`, and fails when that takes far longer than it should on a busy machine.
+async fn within_reason(holds: impl AsyncFn() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds().await {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing changes");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

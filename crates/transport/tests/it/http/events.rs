@@ -1,7 +1,7 @@
 //! Modern event streams: news, then the response, then the end; a client that goes away cancels.
 
 use serde_json::json;
-use tidegate_core::JobState;
+use tidegate_core::{Caller, JobState, Origin, Principal, TransportKind};
 
 use super::Server;
 use super::request::Post;
@@ -89,7 +89,10 @@ async fn a_client_that_closes_its_stream_cancels_the_call() {
         drop(connection);
         server.until_open_calls(0).await;
     }
-    let jobs = server.host.service.registry().jobs().list(&tidegate_core::Principal::anonymous());
+    let peer = Some(std::net::Ipv4Addr::LOCALHOST.into());
+    let origin = Origin { transport: TransportKind::StreamableHttp, peer };
+    let caller = Caller::new(Principal::anonymous(), origin);
+    let jobs = server.host.service.registry().jobs().list(&caller);
     assert_eq!(jobs.len(), 3);
     assert!(jobs.iter().all(|job| job.state != JobState::Running));
 }
