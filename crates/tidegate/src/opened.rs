@@ -81,8 +81,12 @@ impl Opened {
     pub(crate) fn toolset(&self, name: &str, caller: &Caller) -> Result<Arc<Toolset>, Failure> {
         let snapshot = self.node().registry().snapshot();
         snapshot.toolset(name, caller).cloned().ok_or_else(|| {
-            let known: Vec<&str> = snapshot.toolsets().map(|toolset| toolset.name.as_str()).collect();
-            Failure::Usage(format!("there is no toolset {name:?}; there are {}", known.join(", ")))
+            let known = snapshot.toolsets().map(|toolset| toolset.name.as_str());
+            let known: Vec<&str> = known.filter(|name| snapshot.toolset(name, caller).is_some()).collect();
+            match known.join(", ") {
+                known if known.is_empty() => Failure::Usage(format!("there is no toolset {name:?}")),
+                known => Failure::Usage(format!("there is no toolset {name:?}; there are {known}")),
+            }
         })
     }
 

@@ -12,6 +12,7 @@ mod doctor;
 mod guide;
 mod help;
 mod identity;
+mod matrix;
 mod query;
 mod reload;
 mod serve;

@@ -1,0 +1,238 @@
+//! How somebody asks the node: over each transport, through each door, with what it answers as one text.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use reqwest::Client;
+use serde_json::{Map, Value, json};
+
+use crate::cli::{Ran, run_in, tidegate};
+
+/// A way to the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transport {
+    /// Streamable HTTP, each request by itself (2026-07-28).
+    Modern,
+    /// Streamable HTTP in a session (2025-11-25).
+    Session,
+    /// A child process.
+    Stdio,
+    /// `tidegate call` and `tidegate tools`.
+    CommandLine,
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Answer {
+    Done(Value),
+    /// Status, code and text, as the caller sees them.
+    Refused(String),
+}
+
+impl Answer {
+    /// The same with `wanted` where it speaks of `absent`, or of a part of it.
+    pub(super) fn instead_of(self, absent: &str, wanted: &str) -> Self {
+        let Self::Refused(text) = self else { return self };
+        let text = text.replace(absent, wanted);
+        let mark = absent.find('~').and_then(|at| wanted.get(at..=at));
+        Self::Refused(mark.map_or(text.clone(), |letter| text.replace('~', letter)))
+    }
+}
+
+/// Somebody at a door.
+pub(super) enum Line<'a> {
+    Http { url: String, key: Option<&'a str>, session: Option<String>, client: &'a Client },
+    Stdio { child: Child, input: ChildStdin, output: BufReader<ChildStdout> },
+    CommandLine { folder: &'a Path, configuration: String, door: Option<String> },
+}
+
+impl<'a> Line<'a> {
+    /// Goes through `door`, or the door of the whole; what is said there if it stays shut.
+    pub(super) async fn over_http(
+        client: &'a Client,
+        whole: &str,
+        key: Option<&'a str>,
+        transport: Transport,
+        door: Option<&str>,
+    ) -> Result<Self, String> {
+        let url = door.map_or_else(|| whole.to_owned(), |door| format!("{whole}/{door}"));
+        let mut line = Self::Http { url, key, session: None, client };
+        if transport == Transport::Session {
+            line.begin_session().await?;
+        } else if let Answer::Refused(refused) = line.ask("tools/list", json!({})).await {
+            return Err(refused);
+        }
+        Ok(line)
+    }
+
+    /// A process whose user holds what the configuration of that name says.
+    pub(super) async fn stdio(folder: &Path, configuration: &str, door: Option<&str>) -> Result<Self, String> {
+        let mut command = tidegate();
+        command.current_dir(folder).args(["stdio", "--log", "error", "--config", configuration]);
+        command.args(door.into_iter().flat_map(|door| ["--toolset", door]));
+        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut line = Self::Stdio { child, input, output };
+        match line.ask("tools/list", json!({})).await {
+            Answer::Done(_) => Ok(line),
+            Answer::Refused(refused) => Err(refused),
+        }
+    }
+
+    /// The verbs that ask once.
+    pub(super) async fn command_line(
+        folder: &'a Path,
+        configuration: &str,
+        door: Option<&str>,
+    ) -> Result<Self, String> {
+        let mut line =
+            Self::CommandLine { folder, configuration: configuration.to_owned(), door: door.map(str::to_owned) };
+        match line.ask("tools/list", json!({})).await {
+            Answer::Done(_) => Ok(line),
+            Answer::Refused(refused) => Err(refused),
+        }
+    }
+
+    /// Asks one thing. The command line knows no more than listing and calling tools.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Answer {
+        match self {
+            Self::Http { url, key, session, client } => {
+                let request = client.post(url.as_str()).header("accept", "application/json, text/event-stream");
+                let request = match session {
+                    Some(session) => request
+                        .header("mcp-protocol-version", "2025-11-25")
+                        .header("mcp-session-id", session.as_str())
+                        .json(&message(method, params)),
+                    None => modern(request, method, params),
+                };
+                let request = key.iter().fold(request, |request, key| request.bearer_auth(key));
+                answer_of(request.send().await.unwrap()).await
+            }
+            Self::Stdio { child, input, output } => {
+                let sent = writeln!(input, "{}", message(method, with_meta(params)));
+                let mut answer = String::new();
+                if sent.is_err() || output.read_line(&mut answer).unwrap() == 0 {
+                    let mut said = String::new();
+                    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+                    return Answer::Refused(format!("{:?} {said}", child.wait().unwrap().code()));
+                }
+                seen("", &serde_json::from_str(&answer).unwrap())
+            }
+            Self::CommandLine { folder, configuration, door } => {
+                let mut arguments = match method {
+                    "tools/list" => vec!["tools".to_owned(), "--json".to_owned()],
+                    "tools/call" => called(&params),
+                    other => panic!("the command line does not ask {other}"),
+                };
+                arguments.extend(door.iter().flat_map(|door| ["--toolset".to_owned(), door.clone()]));
+                arguments.extend([
+                    "--log".to_owned(),
+                    "error".to_owned(),
+                    "--config".to_owned(),
+                    configuration.clone(),
+                ]);
+                let ran = run_in(folder, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+                printed(ran, method)
+            }
+        }
+    }
+
+    async fn begin_session(&mut self) -> Result<(), String> {
+        let Self::Http { url, key, session, client } = self else { panic!("sessions are of HTTP") };
+        let about = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "matrix", "version": "1"},
+        });
+        let post = |body: Value| {
+            let request = client.post(url.as_str()).header("accept", "application/json, text/event-stream").json(&body);
+            key.iter().fold(request, |request, key| request.bearer_auth(key))
+        };
+        let response = post(message("initialize", about)).send().await.unwrap();
+        let Some(id) = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned()) else {
+            let Answer::Refused(refused) = answer_of(response).await else { panic!("a session has an id") };
+            return Err(refused);
+        };
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let response = post(initialized).header("mcp-session-id", &id).send().await.unwrap();
+        assert!(response.status().is_success());
+        *session = Some(id);
+        Ok(())
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if let Self::Stdio { child, .. } = self {
+            // It may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn message(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn with_meta(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    params
+}
+
+fn modern(request: reqwest::RequestBuilder, method: &str, params: Value) -> reqwest::RequestBuilder {
+    let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+    let request = request
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+        .json(&message(method, with_meta(params)));
+    name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
+}
+
+async fn answer_of(response: reqwest::Response) -> Answer {
+    let status = response.status().as_u16().to_string();
+    let text = response.text().await.unwrap();
+    // Where the answer comes as events, it is the last of them.
+    let json = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap_or(&text);
+    seen(&status, &serde_json::from_str(json).unwrap_or(Value::String(text.clone())))
+}
+
+/// The answer as whoever asked sees it.
+fn seen(status: &str, answer: &Value) -> Answer {
+    if answer["result"].is_null() {
+        let error = &answer["error"];
+        return Answer::Refused(format!("{status} {} {}\n{}", error["code"], text(&error["message"]), error["data"]));
+    }
+    let result = &answer["result"];
+    if result["isError"] == true {
+        return Answer::Refused(format!("{status} {}", text(&result["content"][0]["text"])));
+    }
+    Answer::Done(result.clone())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The arguments of `tidegate call` for a call of a tool.
+fn called(params: &Value) -> Vec<String> {
+    let nothing = Map::new();
+    let arguments = params["arguments"].as_object().unwrap_or(&nothing);
+    let pairs = arguments.iter().map(|(name, value)| match value {
+        Value::String(text) => format!("{name}={text}"),
+        other => format!("{name}={other}"),
+    });
+    ["call".to_owned(), text(&params["name"]).to_owned()].into_iter().chain(pairs).collect()
+}
+
+/// What a verb printed, in the shape that MCP gives it.
+fn printed(ran: Ran, method: &str) -> Answer {
+    match (ran.code, method) {
+        (Some(0), "tools/list") => Answer::Done(json!({"tools": serde_json::from_str::<Value>(&ran.stdout).unwrap()})),
+        (Some(0), _) => Answer::Done(json!({"content": [{"type": "text", "text": ran.stdout.trim_end()}]})),
+        (code, _) => Answer::Refused(format!("{code:?} {}", ran.stderr)),
+    }
+}
