@@ -92,6 +92,8 @@ impl Opened {
 
     /// Ends what still runs.
     pub(crate) async fn close(self) {
+        let databases = self.assembly.databases_open();
+        futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.engine.shutdown(DRAIN_WITHIN).await;
     }
 }

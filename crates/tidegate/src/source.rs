@@ -1,11 +1,15 @@
-//! Databases as the command line names them: `PATH` or `name=PATH`.
+//! Databases as the command line names them: `PATH`, `postgres://…`, or one of them after `name=`.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use tidegate_engines::{Engine, FileDatabase};
+use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tidegate_query::Database;
+use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use crate::failure::Failure;
 
@@ -16,69 +20,139 @@ const NAMELESS: &str = "files";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
     name: Option<String>,
-    path: PathBuf,
+    place: Place,
+}
+
+/// Where a database is.
+#[derive(Clone, PartialEq, Eq)]
+enum Place {
+    /// A folder, a file, or a SQLite file: what is in it says which.
+    Path(PathBuf),
+    /// A connection string of PostgreSQL.
+    Postgres(String),
+}
+
+impl std::fmt::Debug for Place {
+    /// A connection string may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(path) => path.fmt(f),
+            Self::Postgres(_) => f.write_str("postgres"),
+        }
+    }
+}
+
+impl Place {
+    fn parse(text: &str) -> Self {
+        match text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            true => Self::Postgres(text.to_owned()),
+            false => Self::Path(text.into()),
+        }
+    }
+
+    /// As messages show it.
+    fn shown(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Postgres(_) => "postgres://…".to_owned(),
+        }
+    }
 }
 
 impl Source {
-    /// Reads `PATH` or `name=PATH`. What stands before `=` is a name unless it looks like a path.
+    /// Reads `PATH`, `postgres://…`, or one of them after `name=`. What stands before `=` is a name unless it looks
+    /// like a path.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((name, path)) if !name.contains(['/', '\\', '.']) => match (name.trim(), path) {
+            Some((name, place)) if !name.contains(['/', '\\', '.']) => match (name.trim(), place) {
                 ("", _) => Err("the name before = is empty".to_owned()),
                 (_, "") => Err("the path after = is empty".to_owned()),
-                (name, path) => Ok(Self { name: Some(name.to_owned()), path: path.into() }),
+                (name, place) => Ok(Self { name: Some(name.to_owned()), place: Place::parse(place) }),
             },
-            _ => Ok(Self { name: None, path: text.into() }),
+            _ => Ok(Self { name: None, place: Place::parse(text) }),
         }
     }
 
     /// The files of one folder.
     pub(crate) fn named(name: &str, path: &Path) -> Self {
-        Self { name: Some(name.to_owned()), path: path.to_owned() }
+        Self { name: Some(name.to_owned()), place: Place::Path(path.to_owned()) }
     }
 
     /// The argument that means the same wherever the command is started.
     pub(crate) fn absolute_argument(&self) -> String {
-        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let place = match &self.place {
+            Place::Path(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
+            Place::Postgres(text) => text.clone(),
+        };
         match &self.name {
-            Some(name) => format!("{name}={}", path.display()),
-            None => path.display().to_string(),
+            Some(name) => format!("{name}={place}"),
+            None => place,
         }
     }
 
-    /// The name given, else the folder's, else the file's without its ending.
-    fn database_name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| {
-            let whole = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-            let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
-            name.map_or_else(|| NAMELESS.to_owned(), |name| name.to_string_lossy().into_owned())
+    /// The name given, else the folder's, else the file's without its ending, else that of PostgreSQL's database.
+    fn database_name(&self) -> Result<String, Failure> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        match &self.place {
+            Place::Path(path) => {
+                let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
+                Ok(name.map_or_else(|| NAMELESS.to_owned(), |name| name.to_string_lossy().into_owned()))
+            }
+            Place::Postgres(text) => Ok(target(text)?.database().to_owned()),
+        }
+    }
+
+    fn open(&self, name: String, engine: &Engine) -> Result<Arc<dyn Database>, Failure> {
+        let failed = |error: tidegate_core::Error| Failure::Usage(format!("cannot open {error}"));
+        Ok(match &self.place {
+            Place::Postgres(text) => {
+                Arc::new(PostgresDatabase::open(name, target(text)?, PostgresOptions::default()).map_err(failed)?)
+            }
+            Place::Path(path) if is_sqlite(path) => {
+                let opened = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
+                Arc::new(opened.map_err(failed)?)
+            }
+            Place::Path(path) => Arc::new(FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?),
         })
     }
 }
 
+fn target(text: &str) -> Result<Target, Failure> {
+    Target::read(text, &Surroundings::of_process()).map_err(|error| Failure::Usage(format!("postgres: {error}")))
+}
+
+/// Whether a file begins as SQLite's do.
+///
+/// [SQLite, Database File Format](https://www.sqlite.org/fileformat.html#magic_header_string)
+fn is_sqlite(path: &Path) -> bool {
+    let mut beginning = [0; 16];
+    let mut read = || std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
+    // Opening what is no file may wait for ever.
+    path.is_file() && read().is_ok() && &beginning == b"SQLite format 3\0"
+}
+
 /// The databases of `sources`.
 pub(crate) fn databases(sources: &[Source], engine: &Engine) -> Result<Vec<Arc<dyn Database>>, Failure> {
-    let open = |(name, path)| {
-        let database = FileDatabase::open(name, vec![path], engine);
-        let database = database.map_err(|error| Failure::Usage(format!("cannot open {error}")))?;
-        Ok(Arc::new(database) as Arc<dyn Database>)
-    };
-    by_name(sources)?.into_iter().map(open).collect()
+    by_name(sources)?.into_iter().map(|(name, source)| source.open(name, engine)).collect()
 }
 
 /// `sources`, or the current folder when nothing is named.
 pub(crate) fn sources_or_here(sources: &[Source]) -> &[Source] {
-    static HERE: LazyLock<[Source; 1]> = LazyLock::new(|| [Source { name: None, path: PathBuf::from(".") }]);
+    static HERE: LazyLock<[Source; 1]> =
+        LazyLock::new(|| [Source { name: None, place: Place::Path(PathBuf::from(".")) }]);
     if sources.is_empty() { &*HERE } else { sources }
 }
 
-fn by_name(sources: &[Source]) -> Result<BTreeMap<String, PathBuf>, Failure> {
-    let mut named = BTreeMap::new();
+fn by_name(sources: &[Source]) -> Result<BTreeMap<String, &Source>, Failure> {
+    let mut named: BTreeMap<String, &Source> = BTreeMap::new();
     for source in sources {
-        let name = source.database_name();
-        if let Some(other) = named.insert(name.clone(), source.path.clone()) {
-            let (path, other) = (source.path.display(), other.display());
-            let message = format!("{other} and {path} would both be the database {name:?}; name one: other={path}");
+        let name = source.database_name()?;
+        if let Some(other) = named.insert(name.clone(), source) {
+            let (place, other) = (source.place.shown(), other.place.shown());
+            let message = format!("{other} and {place} would both be the database {name:?}; name one: other={place}");
             return Err(Failure::Usage(message));
         }
     }
@@ -92,9 +166,13 @@ mod tests {
     #[test]
     fn a_name_may_stand_before_the_path() {
         let parsed = |text| Source::parse(text).unwrap();
-        assert_eq!(parsed("shop=./data"), Source { name: Some("shop".into()), path: "./data".into() });
-        assert_eq!(parsed("./a=b/c"), Source { name: None, path: "./a=b/c".into() });
-        assert_eq!(parsed("data"), Source { name: None, path: "data".into() });
+        assert_eq!(parsed("shop=./data"), Source { name: Some("shop".into()), place: Place::Path("./data".into()) });
+        assert_eq!(parsed("./a=b/c"), Source { name: None, place: Place::Path("./a=b/c".into()) });
+        assert_eq!(parsed("data"), Source { name: None, place: Place::Path("data".into()) });
+        let postgres = "postgres://ann:secret@db/shop?sslmode=require";
+        assert_eq!(parsed(postgres), Source { name: None, place: Place::Postgres(postgres.into()) });
+        assert_eq!(parsed(&format!("shop={postgres}")).name.as_deref(), Some("shop"));
+        assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
         assert!(Source::parse("=data").is_err());
         assert!(Source::parse("shop=").is_err());
     }
@@ -105,7 +183,7 @@ mod tests {
         let shop = folder.path().join("shop.v1");
         std::fs::create_dir(&shop).unwrap();
         std::fs::write(shop.join("orders.csv"), "id\n1\n").unwrap();
-        let name = |path: PathBuf| Source { name: None, path }.database_name();
+        let name = |path: PathBuf| Source { name: None, place: Place::Path(path) }.database_name().unwrap();
         assert_eq!(name(shop.clone()), "shop.v1");
         assert_eq!(name(shop.join("orders.csv")), "orders");
         assert_eq!(name("/".into()), NAMELESS);

@@ -1,7 +1,6 @@
 //! From a configuration to the state of a running node: all of it, or nothing and why.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,14 +12,15 @@ use tidegate_auth::{Doorkeeper, Role};
 use tidegate_core::{
     Allowed, Authenticator as _, Budget, CacheHint, CallLimits, Grants, Limits, NamePattern, SnapshotBuilder, Toolset,
 };
-use tidegate_engines::{Engine, FileDatabase, FileLimits};
+use tidegate_engines::Engine;
 use tidegate_query::Database;
 use tidegate_tools::DISCOVER;
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
 
+use super::databases::OpenDatabases;
 use super::problem::Problem;
-use super::types::{Config, DatabaseEntry};
-use super::{Broken, Loaded, entries, identity, tables};
+use super::types::Config;
+use super::{Broken, Loaded, entries, identity};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
@@ -41,8 +41,8 @@ pub(crate) struct Assembly {
     must_ask: AtomicBool,
     /// The configuration that was entered last.
     entered: Mutex<Option<Arc<Loaded>>>,
-    /// Databases that are open, by name: one that stays the same stays open.
-    open: Mutex<BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>>,
+    /// Databases that are open: one that stays the same stays open.
+    open: Mutex<OpenDatabases>,
 }
 
 /// What became of a configuration.
@@ -98,9 +98,7 @@ impl Assembly {
 
     /// The databases of the node now.
     pub(crate) fn databases_open(&self) -> Vec<Arc<dyn Database>> {
-        let open = self.open.lock();
-        let of_file = open.values().map(|(_, database)| database.clone() as Arc<dyn Database>);
-        of_file.chain(self.further.iter().cloned()).collect()
+        self.open.lock().all().chain(self.further.iter().cloned()).collect()
     }
 
     /// The node.
@@ -139,10 +137,12 @@ impl Assembly {
     async fn prepare(&self, loaded: &Loaded) -> Result<Prepare, Broken> {
         let config = &loaded.config;
         let mut problems = Vec::new();
-        let open = self.databases(loaded, &mut problems);
-        let databases = open.values().map(|(_, database)| database.clone() as Arc<dyn Database>);
-        let databases: Vec<_> = databases.chain(self.further.iter().cloned()).collect();
+        let further: Vec<&str> = self.further.iter().map(|database| database.name()).collect();
+        let known = self.open.lock().clone();
+        let open = OpenDatabases::open(loaded, &known, &further, &self.engine, &mut problems);
+        let databases: Vec<_> = open.all().chain(self.further.iter().cloned()).collect();
         let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
+        open.inspect(&known, &mut problems, &mut assembled.warnings).await;
         let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
         let is_private = identity::is_configured(config);
         let limits = (self.limits)(config);
@@ -174,49 +174,9 @@ impl Assembly {
             _ => Err(loaded.broken(&problems)),
         }
     }
-
-    /// The databases of the file, those that did not change as they are open already.
-    fn databases(&self, loaded: &Loaded, problems: &mut Vec<Problem>) -> Open {
-        let mut open = Open::new();
-        let known = self.open.lock();
-        let further: BTreeSet<&str> = self.further.iter().map(|database| database.name()).collect();
-        for (index, entry) in loaded.config.databases.iter().enumerate() {
-            let path = format!("databases[{index}]");
-            if open.contains_key(&entry.name) || further.contains(entry.name.as_str()) {
-                problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
-                continue;
-            }
-            let unchanged = known.get(&entry.name).filter(|(before, _)| before == entry);
-            let database = match unchanged {
-                Some((_, database)) => Ok(database.clone()),
-                None => self.open_files(loaded, entry, &path),
-            };
-            match database {
-                Ok(database) => {
-                    open.insert(entry.name.clone(), (entry.clone(), database));
-                }
-                Err(mut wrong) => problems.append(&mut wrong),
-            }
-        }
-        open
-    }
-
-    fn open_files(
-        &self,
-        loaded: &Loaded,
-        entry: &DatabaseEntry,
-        path: &str,
-    ) -> Result<Arc<FileDatabase>, Vec<Problem>> {
-        let told = tables::text_tables(&entry.tables, path)?;
-        let paths: Vec<PathBuf> = entry.files.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect();
-        let limits = FileLimits::default();
-        let opened = FileDatabase::open_told(entry.name.clone(), paths, &self.engine, limits, told);
-        opened.map(Arc::new).map_err(|error| vec![Problem::new(format!("{path}.files"), error.to_string())])
-    }
 }
 
-type Open = BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>;
-type Prepare = (State, tidegate_auth::Gate, Open, Assembled);
+type Prepare = (State, tidegate_auth::Gate, OpenDatabases, Assembled);
 
 /// The declared tools that ask a database; several statements are prepared at the same time.
 async fn sql_tools(

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{
     Access, Acl, Budget, CacheHint, CallLimits, Network, PromptArgument, Role, ToolAnnotations, TransportKind,
 };
-use tidegate_query::Format;
+use tidegate_query::{Format, Isolation, Transaction};
 use tidegate_tools::declared::{
     DeclaredHttpTool, DeclaredPrompt, DeclaredResource, HttpDefinition, Input, InputKind, PromptPart, ResourceSource,
     Scalar, SqlTool, TextTemplate, escape_braces,
@@ -16,8 +17,8 @@ use tidegate_tools::declared::{
 use super::Loaded;
 use super::problem::Problem;
 use super::types::{
-    AnnotationsEntry, CacheEntry, CallLimitsEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, MessageEntry,
-    MessageRole, PromptEntry, ResourceEntry, ToolEntry,
+    AnnotationsEntry, CacheEntry, CallLimitsEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry,
+    MessageEntry, MessageRole, PromptEntry, ResourceEntry, ToolEntry,
 };
 
 type Problems = Vec<Problem>;
@@ -46,6 +47,7 @@ pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problem
             inputs,
             access,
             limits: call_limits(entry.limits),
+            transaction: transaction(entry),
             cache: entry.cache.map(cache),
         }),
         _ => Err(problems),
@@ -316,7 +318,26 @@ pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.map_or(tidegate_core::Limits::default().inline.bytes, |bound| bound.0.limit()),
     });
-    CallLimits { timeout: entry.timeout.map(|time| time.0), inline }
+    CallLimits { timeout: entry.total_timeout.or(entry.timeout).map(|time| time.0), inline }
+}
+
+/// How a PostgreSQL database runs the statement of a tool.
+fn transaction(entry: &ToolEntry) -> Arc<Transaction> {
+    let default = Transaction::default();
+    // Without a longer one for the whole, the timeout of the call does for its first row.
+    let first_row = entry.limits.total_timeout.and(entry.limits.timeout);
+    Arc::new(Transaction {
+        isolation: match entry.transaction.isolation {
+            IsolationEntry::ReadCommitted => Isolation::ReadCommitted,
+            IsolationEntry::RepeatableRead => Isolation::RepeatableRead,
+            IsolationEntry::Serializable => Isolation::Serializable,
+        },
+        writes: entry.transaction.writes,
+        deferrable: entry.transaction.deferrable,
+        retries_max: entry.transaction.retries.unwrap_or(default.retries_max),
+        first_row: first_row.map(|time| time.0),
+        stall: entry.limits.stall_timeout.map_or(default.stall, |time| time.0),
+    })
 }
 
 fn cache(entry: CacheEntry) -> CacheHint {

@@ -1,10 +1,12 @@
 //! `tidegate.yaml`: what may stand in it, what is wrong with it, and the node that it makes.
 
 mod assemble;
+mod databases;
 mod document;
 mod entries;
 mod expand;
 mod identity;
+mod postgres;
 mod problem;
 mod quantities;
 mod seen;

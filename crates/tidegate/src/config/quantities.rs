@@ -61,6 +61,12 @@ quantity!(RowBound, Bound<u64>, quantity::row_bound, "A number of rows, or unlim
 #[derive(Clone)]
 pub(crate) struct SecretText(pub(crate) Secret);
 
+impl PartialEq for SecretText {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.expose() == other.0.expose()
+    }
+}
+
 impl std::fmt::Debug for SecretText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")

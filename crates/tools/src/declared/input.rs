@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind};
-use tidegate_query::{Filling, Parameter};
+use tidegate_query::{Filling, Parameter, SqlDialect};
 
 /// Values of a list that may be given.
 const LIST_VALUES_MAX: usize = 500;
@@ -86,16 +86,20 @@ impl Scalar {
         }
     }
 
-    /// The type that a bound value is cast to. `may_be_null`: a null says nothing of its type.
-    fn cast(self, may_be_null: bool) -> Option<&'static str> {
-        match self {
-            Self::Date => Some("DATE"),
-            Self::Timestamp => Some("TIMESTAMP"),
-            Self::String if may_be_null => Some("VARCHAR"),
-            Self::Integer if may_be_null => Some("BIGINT"),
-            Self::Number if may_be_null => Some("DOUBLE"),
-            Self::Boolean if may_be_null => Some("BOOLEAN"),
-            Self::String | Self::Integer | Self::Number | Self::Boolean => None,
+    /// The type that a bound value is cast to, where its place in the statement does not tell the database.
+    /// `may_be_null`: a null says nothing of its type.
+    fn cast(self, may_be_null: bool, dialect: SqlDialect) -> Option<&'static str> {
+        match (dialect, self) {
+            // Values have the types that they have, and a cast to a date would make a number of it.
+            (SqlDialect::Sqlite, _) => None,
+            (_, Self::Date) => Some("DATE"),
+            (SqlDialect::DataFusion, Self::Timestamp) => Some("TIMESTAMP"),
+            (_, Self::String) if may_be_null => Some("VARCHAR"),
+            (_, Self::Integer) if may_be_null => Some("BIGINT"),
+            (_, Self::Number) if may_be_null => Some("DOUBLE PRECISION"),
+            (_, Self::Boolean) if may_be_null => Some("BOOLEAN"),
+            (SqlDialect::Postgres, Self::Timestamp) if may_be_null => Some("TIMESTAMPTZ"),
+            _ => None,
         }
     }
 
@@ -146,11 +150,11 @@ impl Input {
         arguments.get(&self.name).or(self.default.as_ref()).unwrap_or(&Value::Null)
     }
 
-    /// What takes its place in SQL.
+    /// What takes its place in the SQL of `dialect`.
     ///
     /// # Errors
     /// `InvalidArguments` for a value that cannot be bound, or an identifier that is not allowed.
-    pub fn filling(&self, value: &Value) -> Result<Filling, Error> {
+    pub fn filling(&self, value: &Value, dialect: SqlDialect) -> Result<Filling, Error> {
         match (&self.kind, value) {
             (InputKind::Identifier(allowed), Value::String(name)) if allowed.contains(name) => {
                 Ok(Filling::Identifier(name.clone()))
@@ -164,7 +168,7 @@ impl Input {
             }
             (InputKind::List(scalar) | InputKind::Scalar(scalar), value) => {
                 let may_be_null = !self.required && self.default.is_none();
-                Ok(Filling::Value { value: Parameter::from_json(value)?, cast: scalar.cast(may_be_null) })
+                Ok(Filling::Value { value: Parameter::from_json(value)?, cast: scalar.cast(may_be_null, dialect) })
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use serde_json::{Map, Value};
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Database, SqlTemplate, Statement, StatementCache};
+use tidegate_query::{Database, SqlDialect, SqlTemplate, Statement, StatementCache, Transaction};
 
 use super::Problem;
 use super::input::Input;
@@ -17,6 +17,7 @@ pub(super) struct DeclaredQuestion {
     pub(super) database: Arc<dyn Database>,
     template: SqlTemplate,
     inputs: Vec<Input>,
+    transaction: Arc<Transaction>,
 }
 
 impl DeclaredQuestion {
@@ -31,7 +32,19 @@ impl DeclaredQuestion {
         let database = node.databases.get(database, &owner).map_err(|error| vec![Problem::at("database", error)])?;
         let template = SqlTemplate::parse(sql, database.dialect()).map_err(|error| vec![Problem::at("sql", error)])?;
         let problems = unmatched(&template, &inputs);
-        if problems.is_empty() { Ok(Self { database: database.clone(), template, inputs }) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Self { database: database.clone(), template, inputs, transaction: Transaction::read_only() })
+    }
+
+    /// The question, run in `transaction`.
+    pub(super) fn in_transaction(self, transaction: Arc<Transaction>) -> Result<Self, Vec<Problem>> {
+        if transaction.writes && self.database.dialect() != SqlDialect::Postgres {
+            let message = format!("the database {} can only be read", self.database.name());
+            return Err(vec![Problem::at("transaction.writes", Error::new(ErrorKind::InvalidArguments, message))]);
+        }
+        Ok(Self { transaction, ..self })
     }
 
     /// The statement for `arguments`, which have been checked against the schema of the inputs.
@@ -63,12 +76,17 @@ impl DeclaredQuestion {
     }
 
     fn filled(&self, value: impl Fn(&Input) -> Value, known: &StatementCache) -> Result<Statement, Error> {
+        let dialect = self.database.dialect();
         let filled = self.template.fill(|name| {
             let input = self.inputs.iter().find(|input| input.name == name);
             let input = input.ok_or_else(|| Error::internal(format!("the parameter {name} was never declared")))?;
-            input.filling(&value(input))
+            input.filling(&value(input), dialect)
         })?;
-        known.parse(&filled.sql, self.database.dialect())?.with_parameters(filled.parameters)
+        let statement = match dialect {
+            SqlDialect::DataFusion => known.parse(&filled.sql, dialect)?.with_parameters(filled.parameters)?,
+            SqlDialect::Postgres | SqlDialect::Sqlite => Statement::of_owner(filled.sql, filled.parameters, dialect),
+        };
+        Ok(statement.in_transaction(self.transaction.clone()))
     }
 }
 

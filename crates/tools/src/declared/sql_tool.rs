@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{
     Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Schema, Tool, ToolAnnotations,
 };
-use tidegate_query::{Format, Mode, Question, output_schema};
+use tidegate_query::{Format, Mode, Question, Transaction, output_schema};
 
 use super::http::RESERVED_ARGUMENTS;
 use super::input::{Input, object_schema};
@@ -39,6 +39,8 @@ pub struct SqlTool {
     pub access: Access,
     /// Bounds of its calls.
     pub limits: CallLimits,
+    /// How a database that has transactions runs it.
+    pub transaction: Arc<Transaction>,
     /// How long clients may keep an answer.
     pub cache: Option<CacheHint>,
 }
@@ -58,7 +60,8 @@ impl SqlTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let question = DeclaredQuestion::read(node, self.database.as_deref(), &self.sql, self.inputs.clone())?;
+        let question = DeclaredQuestion::read(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
+            .in_transaction(self.transaction.clone())?;
         let (columns, unreachable) = match question.prepare(&node.statements).await {
             Ok(columns) => (columns, None),
             Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut) => (None, Some(error)),
@@ -68,7 +71,7 @@ impl SqlTool {
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
         let handler = Arc::new(Ask { node: node.clone(), question, structured: columns.is_some() });
         let mut tool = Tool::new(self.name, self.description, handler)
-            .with_annotations(read_only_unless_said(self.annotations))
+            .with_annotations(annotations(self.annotations, self.transaction.writes))
             .with_access(self.access)
             .with_limits(self.limits);
         tool.title = self.title;
@@ -86,12 +89,13 @@ impl SqlTool {
     }
 }
 
-fn read_only_unless_said(annotations: ToolAnnotations) -> ToolAnnotations {
-    ToolAnnotations {
-        read_only: annotations.read_only.or(Some(true)),
-        open_world: annotations.open_world.or(Some(false)),
-        ..annotations
+/// What was said, completed. That a tool writes cannot be denied.
+fn annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
+    let open_world = said.open_world.or(Some(false));
+    if writes {
+        return ToolAnnotations { read_only: Some(false), destructive: said.destructive.or(Some(true)), open_world, ..said };
     }
+    ToolAnnotations { read_only: said.read_only.or(Some(true)), open_world, ..said }
 }
 
 /// Problems of inputs whose names every tool with a table has already.

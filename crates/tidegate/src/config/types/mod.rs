@@ -1,6 +1,7 @@
 //! What a configuration may say. The JSON Schema for editors is generated from these types, and so is the
 //! check for unknown keys.
 
+mod databases;
 mod identity;
 mod offers;
 
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::quantities::{OneOrMany, RowBound, Size, SizeBound, Time};
 
+pub(crate) use databases::{DatabaseEntry, RoleChoice, TableEntry, TenancyEntry};
 pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 
@@ -82,37 +84,6 @@ impl Default for DoorsEntry {
     }
 }
 
-/// A database.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DatabaseEntry {
-    /// The name that callers give.
-    pub(crate) name: String,
-    /// A folder or file, or several; relative to this file.
-    pub(crate) files: OneOrMany,
-    /// How single tables of CSV files are read, by the tables' names.
-    #[serde(default)]
-    pub(crate) tables: BTreeMap<String, TableEntry>,
-}
-
-/// How a table of CSV files is read. What is not said is found out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct TableEntry {
-    /// What stands between values: one character, or tab.
-    pub(crate) delimiter: Option<String>,
-    /// What stands around values: one character.
-    pub(crate) quote: Option<String>,
-    /// Whether the first line names the columns; it does unless said.
-    pub(crate) header: Option<bool>,
-    /// The text that means null, beside the empty one.
-    pub(crate) null: Option<String>,
-    /// Lines that begin with this character are skipped.
-    pub(crate) comment: Option<String>,
-    /// Types of columns by their names: string, integer, number, decimal(P,S), boolean, date or timestamp.
-    pub(crate) columns: BTreeMap<String, String>,
-}
-
 /// A tool: an SQL statement, or a request to an HTTP API.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -128,8 +99,11 @@ pub(crate) struct ToolEntry {
     pub(crate) annotations: AnnotationsEntry,
     /// The database of the statement; may be left out when there is only one.
     pub(crate) database: Option<String>,
-    /// One read-only statement with :name parameters.
+    /// One statement with :name parameters; it only reads unless its transaction says that it writes.
     pub(crate) sql: Option<String>,
+    /// How a PostgreSQL database runs the statement.
+    #[serde(default)]
+    pub(crate) transaction: TransactionEntry,
     /// A request to an HTTP API, instead of a statement.
     pub(crate) http: Option<HttpRequestEntry>,
     /// The parameters, by name.
@@ -252,12 +226,43 @@ pub(crate) struct FromEntry {
     pub(crate) networks: Option<Vec<String>>,
 }
 
+/// How a PostgreSQL database runs a statement.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TransactionEntry {
+    /// What it sees of others: read committed (unless said), repeatable read or serializable.
+    pub(crate) isolation: IsolationEntry,
+    /// Whether the statement may write. Such a tool says so in its annotations, and rolls back when it fails.
+    pub(crate) writes: bool,
+    /// Whether it waits for a moment in which it cannot fail for others; for serializable ones that only read.
+    pub(crate) deferrable: bool,
+    /// How often it is tried again after a conflict with others; 3 unless said.
+    pub(crate) retries: Option<u32>,
+}
+
+/// What a transaction sees of others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) enum IsolationEntry {
+    #[default]
+    #[serde(rename = "read committed")]
+    ReadCommitted,
+    #[serde(rename = "repeatable read")]
+    RepeatableRead,
+    #[serde(rename = "serializable")]
+    Serializable,
+}
+
 /// Bounds of an entry's calls; what is not said is as under limits.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct CallLimitsEntry {
-    /// How long a call may run.
+    /// How long a call may run; where total_timeout says more, how long the first row of PostgreSQL may take.
     pub(crate) timeout: Option<Time>,
+    /// How long a call may run, first row and all others.
+    pub(crate) total_timeout: Option<Time>,
+    /// How long a reader may leave rows of PostgreSQL waiting; 30s unless said.
+    pub(crate) stall_timeout: Option<Time>,
     /// Rows of an answer.
     pub(crate) inline_rows: Option<RowBound>,
     /// Size of an answer.

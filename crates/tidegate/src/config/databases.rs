@@ -1,0 +1,144 @@
+//! The databases of a configuration: which are open, and which have to be opened or looked at.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tidegate_engines::{Engine, FileDatabase, FileLimits};
+use tidegate_postgres::PostgresDatabase;
+use tidegate_query::Database;
+use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
+
+use super::problem::Problem;
+use super::types::DatabaseEntry;
+use super::{Loaded, postgres, tables};
+
+/// The databases of a configuration, by name.
+#[derive(Clone, Default)]
+pub(super) struct OpenDatabases {
+    by_name: BTreeMap<String, Opened>,
+}
+
+#[derive(Clone)]
+struct Opened {
+    entry: DatabaseEntry,
+    path: String,
+    database: Arc<dyn Database>,
+    postgres: Option<Arc<PostgresDatabase>>,
+}
+
+impl OpenDatabases {
+    /// The databases of `loaded`, those that did not change as they are in `known`. What is in `further` has its name
+    /// already.
+    pub(super) fn open(
+        loaded: &Loaded,
+        known: &Self,
+        further: &[&str],
+        engine: &Engine,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
+        let mut by_name: BTreeMap<String, Opened> = BTreeMap::new();
+        for (index, entry) in loaded.config.databases.iter().enumerate() {
+            let path = format!("databases[{index}]");
+            if by_name.contains_key(&entry.name) || further.contains(&entry.name.as_str()) {
+                problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+                continue;
+            }
+            let unchanged = known.by_name.get(&entry.name).filter(|opened| opened.entry == *entry);
+            let opened = match unchanged {
+                Some(opened) => Ok(opened.clone()),
+                None => open(loaded, entry, path, engine),
+            };
+            match opened {
+                Ok(opened) => {
+                    by_name.insert(entry.name.clone(), opened);
+                }
+                Err(mut wrong) => problems.append(&mut wrong),
+            }
+        }
+        Self { by_name }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<dyn Database>> {
+        self.by_name.values().map(|opened| opened.database.clone())
+    }
+
+    /// Looks at the PostgreSQL databases that are not in `known`: whether they answer, and what their roles could do
+    /// beyond reading.
+    pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
+        let is_new = |opened: &&Opened| known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry);
+        let new = self.by_name.values().filter(is_new).filter_map(|opened| Some((opened, opened.postgres.as_ref()?)));
+        let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
+        for (opened, outcome) in join_all(looks).await {
+            let name = &opened.entry.name;
+            match outcome {
+                Ok(findings) if opened.entry.strict => problems.extend(
+                    findings.iter().map(|finding| Problem::new(format!("{}.strict", opened.path), finding.to_string())),
+                ),
+                Ok(findings) => warnings.extend(findings.iter().map(|finding| format!("database {name}: {finding}"))),
+                Err(error) => {
+                    let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
+                    warnings.push(format!("database {name}: {reason}"));
+                }
+            }
+        }
+    }
+}
+
+fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -> Result<Opened, Vec<Problem>> {
+    check_members(entry, &path)?;
+    let resolve = |paths: &super::quantities::OneOrMany| -> Vec<PathBuf> {
+        paths.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect()
+    };
+    let wrong = |member: &str, error: tidegate_core::Error| vec![Problem::new(format!("{path}.{member}"), error.to_string())];
+    let name = entry.name.clone();
+    let (database, postgres): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
+        (Some(files), None, None) => {
+            let told = tables::text_tables(&entry.tables, &path)?;
+            let opened = FileDatabase::open_told(name, resolve(files), engine, FileLimits::default(), told);
+            (Arc::new(opened.map_err(|error| wrong("files", error))?), None)
+        }
+        (None, Some(files), None) => {
+            let default = SqliteOptions::default();
+            let connections_max = entry.connections.unwrap_or(default.connections_max);
+            let options = SqliteOptions { connections_max, ..default };
+            let opened = SqliteDatabase::open(name, resolve(files), options);
+            (Arc::new(opened.map_err(|error| wrong("sqlite", error))?), None)
+        }
+        (None, None, Some(target)) => {
+            let opened = Arc::new(postgres::database(entry, target, &loaded.config, &path)?);
+            (opened.clone(), Some(opened))
+        }
+        _ => return Err(vec![Problem::new(path, "wants one of files, sqlite and postgres")]),
+    };
+    Ok(Opened { entry: entry.clone(), path, database, postgres })
+}
+
+/// Complains about what is said of a kind of database that it is not.
+fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> {
+    let of_postgres = [
+        ("role", entry.role.is_some()),
+        ("claims", entry.claims.is_some()),
+        ("settings", !entry.settings.is_empty()),
+        ("tenancy", entry.tenancy != Default::default()),
+        ("schemas", entry.schemas.is_some()),
+        ("strict", entry.strict),
+        ("pgbouncer", entry.pgbouncer),
+        ("max_cost", entry.max_cost.is_some()),
+        ("connection_wait", entry.connection_wait.is_some()),
+        ("lock_timeout", entry.lock_timeout.is_some()),
+    ];
+    let misplaced = of_postgres.into_iter().filter(|(_, is_said)| *is_said && entry.postgres.is_none());
+    let mut problems: Vec<Problem> = misplaced
+        .map(|(member, _)| Problem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not"))
+        .collect();
+    if !entry.tables.is_empty() && entry.files.is_none() {
+        problems.push(Problem::new(format!("{path}.tables"), "is for files, and this database has none"));
+    }
+    if entry.connections.is_some() && entry.files.is_some() {
+        problems.push(Problem::new(format!("{path}.connections"), "files need no connections"));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}

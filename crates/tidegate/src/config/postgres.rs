@@ -1,0 +1,87 @@
+//! From an entry of the file to a PostgreSQL database.
+
+use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs, Tenancy};
+
+use super::problem::Problem;
+use super::quantities::SecretText;
+use super::types::{Config, DatabaseEntry, RoleChoice, TenancyEntry};
+
+/// Connections that a database may be given at most.
+const CONNECTIONS_MAX: usize = 1_000;
+
+/// The database that `entry`, at `path`, describes; where it is, `target` says.
+pub(super) fn database(
+    entry: &DatabaseEntry,
+    target: &SecretText,
+    config: &Config,
+    path: &str,
+) -> Result<PostgresDatabase, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let wrong = |member: &str, message: String| Problem::new(format!("{path}.{member}"), message);
+    let target = Target::read(target.0.expose(), &Surroundings::of_process());
+    let target = target.map_err(|error| problems.push(wrong("postgres", error.to_string()))).ok();
+    let run_as = run_as(entry, config).map_err(|message| problems.push(wrong("role", message))).ok();
+    for setting in entry.claims.iter().chain(entry.settings.keys()).filter(|setting| !is_custom(setting)) {
+        let message = format!("{setting} is no setting of one's own; it needs a prefix and a dot, as app.tenant");
+        problems.push(wrong(if entry.claims.as_ref() == Some(setting) { "claims" } else { "settings" }, message));
+    }
+    if entry.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
+        problems.push(wrong("connections", format!("must be 1 to {CONNECTIONS_MAX}")));
+    }
+    let (Some(target), Some(run_as), true) = (target, run_as, problems.is_empty()) else { return Err(problems) };
+    let default = PostgresOptions::default();
+    let options = PostgresOptions {
+        run_as,
+        claims: ClaimSettings { all: entry.claims.clone(), single: entry.settings.clone() },
+        tenancy: match entry.tenancy {
+            TenancyEntry::Roles => Tenancy::Roles,
+            TenancyEntry::Settings => Tenancy::Settings,
+        },
+        schemas: entry.schemas.clone(),
+        strict: entry.strict,
+        pooler: entry.pgbouncer,
+        max_cost: entry.max_cost,
+        connections_max: entry.connections.unwrap_or(default.connections_max),
+        wait: entry.connection_wait.map_or(default.wait, |time| time.0),
+        lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
+        idle_timeout: default.idle_timeout,
+    };
+    PostgresDatabase::open(entry.name.clone(), target, options).map_err(|error| vec![wrong("postgres", error.to_string())])
+}
+
+/// The role that calls run as; of roles of the file, the one that stands first there counts first.
+fn run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
+    let chosen = match &entry.role {
+        None => return Ok(RunAs::Login),
+        Some(RoleChoice::Fixed(role)) => return Ok(RunAs::Fixed(role.clone())),
+        Some(RoleChoice::Chosen(chosen)) => chosen,
+    };
+    match (&chosen.claim, chosen.by_role.is_empty()) {
+        (Some(claim), true) if !chosen.allow.is_empty() => Ok(RunAs::Claim {
+            claim: claim.clone(),
+            allow: chosen.allow.clone(),
+            default: chosen.default.clone(),
+        }),
+        (Some(_), true) => Err("a claim needs allow: the roles that it may name".to_owned()),
+        (None, false) => {
+            let unknown = chosen.by_role.keys().find(|name| config.roles.iter().all(|role| role.name != **name));
+            if let Some(unknown) = unknown {
+                return Err(format!("there is no role {unknown} under roles"));
+            }
+            let of = config.roles.iter().filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
+            Ok(RunAs::Roles { of: of.collect(), default: chosen.default.clone() })
+        }
+        _ => Err("wants either claim, with allow, or by_role".to_owned()),
+    }
+}
+
+/// Whether a setting cannot be one of the server's own, such as role.
+fn is_custom(setting: &str) -> bool {
+    let mut parts = setting.split('.');
+    let is_word = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    parts.clone().count() > 1 && parts.all(is_word)
+}

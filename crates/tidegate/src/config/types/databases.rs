@@ -1,0 +1,104 @@
+//! Databases: files, PostgreSQL, SQLite.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::quantities::{OneOrMany, SecretText, Time};
+
+/// A database: one of files, postgres and sqlite says of which kind.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DatabaseEntry {
+    /// The name that callers give.
+    pub(crate) name: String,
+    /// A folder, a file or a pattern of files (data/2024-*.csv), or several; relative to this file.
+    pub(crate) files: Option<OneOrMany>,
+    /// How single tables of CSV files are read, by the tables' names.
+    #[serde(default)]
+    pub(crate) tables: BTreeMap<String, TableEntry>,
+    /// A SQLite file, or several; relative to this file.
+    pub(crate) sqlite: Option<OneOrMany>,
+    /// Where PostgreSQL is, as psql takes it: a URI or keywords, completed by service, PG* variables and .pgpass.
+    /// Write it as ${VARIABLE} when a password is in it.
+    pub(crate) postgres: Option<SecretText>,
+    /// PostgreSQL: the role that calls run as; the one that logs in unless said.
+    pub(crate) role: Option<RoleChoice>,
+    /// PostgreSQL: the setting that holds the caller's claims as JSON for policies, such as request.jwt.claims.
+    pub(crate) claims: Option<String>,
+    /// PostgreSQL: settings and the claim that each holds: {app.tenant: tenant}.
+    #[serde(default)]
+    pub(crate) settings: BTreeMap<String, String>,
+    /// PostgreSQL: settings where only settings keep tenants apart; then callers may not write SQL of their own.
+    #[serde(default)]
+    pub(crate) tenancy: TenancyEntry,
+    /// PostgreSQL: the schemas whose tables are shown; all that the role may use unless said.
+    pub(crate) schemas: Option<Vec<String>>,
+    /// PostgreSQL: refuses a login role that may do more than read, instead of warning about it.
+    #[serde(default)]
+    pub(crate) strict: bool,
+    /// PostgreSQL: a pooler in transaction mode stands between.
+    #[serde(default)]
+    pub(crate) pgbouncer: bool,
+    /// PostgreSQL: the most that the planner may expect a caller's own SQL to cost, in its units.
+    pub(crate) max_cost: Option<f64>,
+    /// Connections at most; 10 to PostgreSQL unless said, 4 to SQLite.
+    pub(crate) connections: Option<usize>,
+    /// How long a call waits for a connection; 10s unless said.
+    pub(crate) connection_wait: Option<Time>,
+    /// PostgreSQL: how long a statement waits for a lock; 5s unless said.
+    pub(crate) lock_timeout: Option<Time>,
+}
+
+/// The role that calls run as.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum RoleChoice {
+    /// This one, whoever calls.
+    Fixed(String),
+    /// One of several.
+    Chosen(ChosenRole),
+}
+
+/// The role that a caller's claim or role chooses.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ChosenRole {
+    /// The claim that names the role.
+    pub(crate) claim: Option<String>,
+    /// The roles that the claim may name.
+    pub(crate) allow: Vec<String>,
+    /// Roles of this file, and the role of the database that belongs to each.
+    pub(crate) by_role: BTreeMap<String, String>,
+    /// The role of callers for whom nothing is chosen; without one they are refused.
+    pub(crate) default: Option<String>,
+}
+
+/// What keeps tenants apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum TenancyEntry {
+    #[default]
+    Roles,
+    Settings,
+}
+
+/// How a table of CSV files is read. What is not said is found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TableEntry {
+    /// What stands between values: one character, or tab.
+    pub(crate) delimiter: Option<String>,
+    /// What stands around values: one character.
+    pub(crate) quote: Option<String>,
+    /// Whether the first line names the columns; it does unless said.
+    pub(crate) header: Option<bool>,
+    /// The text that means null, beside the empty one.
+    pub(crate) null: Option<String>,
+    /// Lines that begin with this character are skipped.
+    pub(crate) comment: Option<String>,
+    /// Types of columns by their names: string, integer, number, decimal(P,S), boolean, date or timestamp.
+    pub(crate) columns: BTreeMap<String, String>,
+}
