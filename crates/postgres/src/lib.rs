@@ -1,1 +1,3 @@
 //! The engine of PostgreSQL: rows streamed into Arrow behind three walls.
+
+pub mod connect;

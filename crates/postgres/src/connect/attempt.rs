@@ -1,0 +1,193 @@
+//! One attempt: one address of one host, within the time that it may take.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_postgres::config::{SslMode, SslNegotiation};
+use tokio_postgres::error::DbError;
+use tokio_postgres::{Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::cancel::Canceller;
+use super::connected::Connected;
+use super::error::Failure;
+use super::host::{Host, Place};
+use super::problem::Problem;
+use super::startup::Startup;
+use super::target::{SessionRole, Target};
+use super::tls::Connector;
+use super::tls_settings::TlsMode;
+
+/// How long something that did not answer as PostgreSQL does may take to show what it is.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// What a client sends to ask whether a server has TLS.
+/// <https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST>
+const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+/// One address of one host.
+pub(super) struct Attempt<'a> {
+    pub(super) target: &'a Target,
+    pub(super) startup: &'a Startup<'a>,
+    pub(super) host: &'a Host,
+    /// None where the host is a socket.
+    pub(super) address: Option<IpAddr>,
+    /// None where there is to be no TLS.
+    pub(super) tls: Option<&'a MakeRustlsConnect>,
+    pub(super) session_role: SessionRole,
+}
+
+/// Why a try failed, and whether the server spoke over TLS.
+struct Refusal {
+    problem: Problem,
+    said: Option<String>,
+    encrypted: bool,
+}
+
+impl Attempt<'_> {
+    /// Connects, with and without TLS in the order that the mode has, within the time that an address may take.
+    pub(super) async fn run(&self) -> Result<Connected, Failure> {
+        let limit = self.target.connect_timeout;
+        let outcome = timeout(limit, self.run_modes()).await;
+        let refusal = match outcome {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(refusal)) => refusal,
+            Err(_) => Refusal { problem: Problem::TimedOut(limit), said: None, encrypted: false },
+        };
+        let problem = if self.may_be_something_else(&refusal.problem) && self.is_something_else().await {
+            Problem::NotPostgres
+        } else {
+            refusal.problem
+        };
+        Err(Failure {
+            place: match self.address {
+                Some(address) => format!("{} ({address})", self.host),
+                None => self.host.to_string(),
+            },
+            problem,
+            said: refusal.said,
+            password_source: self.host.password_source.clone(),
+            tls_mode: self.target.tls.mode,
+            encrypted: refusal.encrypted,
+        })
+    }
+
+    async fn run_modes(&self) -> Result<Connected, Refusal> {
+        if self.tls.is_none() {
+            return self.open(SslMode::Disable).await;
+        }
+        match self.target.tls.mode {
+            TlsMode::Disable => self.open(SslMode::Disable).await,
+            TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.open(SslMode::Require).await,
+            TlsMode::Prefer => match self.open(SslMode::Prefer).await {
+                Err(first) if first.encrypted && first.is_worth_the_other_way() => {
+                    self.open(SslMode::Disable).await.map_err(|_| first)
+                }
+                outcome => outcome,
+            },
+            TlsMode::Allow => match self.open(SslMode::Disable).await {
+                Err(first) if first.is_worth_the_other_way() => {
+                    let second = self.open(SslMode::Require).await;
+                    second.map_err(|second| if second.problem.is_about_tls() { first } else { second })
+                }
+                outcome => outcome,
+            },
+        }
+    }
+
+    async fn open(&self, mode: SslMode) -> Result<Connected, Refusal> {
+        let config = self.config(mode);
+        let connector = self.tls.map(|tls| {
+            let address = self.address.map(|address| address.to_string()).unwrap_or_default();
+            let name = match &self.host.place {
+                Place::Network { name, .. } => name.as_str(),
+                Place::Socket(_) => "",
+            };
+            Connector::new(tls.clone(), name, &address, self.target.tls.mode)
+        });
+        let was_encrypted = || connector.as_ref().is_some_and(Connector::was_used);
+        let canceller = |client: &tokio_postgres::Client| {
+            Canceller::new(client.cancel_token(), self.host, self.address, connector.clone())
+        };
+        let opened = match connector.clone() {
+            Some(tls) => config.connect(tls).await.map(|(client, connection)| {
+                let canceller = canceller(&client);
+                Connected::start(client, connection, canceller, was_encrypted())
+            }),
+            None => config.connect(NoTls).await.map(|(client, connection)| {
+                let canceller = canceller(&client);
+                Connected::start(client, connection, canceller, false)
+            }),
+        };
+        let refusal = |problem, said| Refusal { problem, said, encrypted: was_encrypted() };
+        let connected = opened.map_err(|error| {
+            let said = error.as_db_error().map(DbError::message).map(str::to_owned);
+            refusal(Problem::of(&error), said)
+        })?;
+        match connected.has_role(self.session_role).await {
+            Ok(true) => Ok(connected),
+            Ok(false) => Err(refusal(Problem::WrongSession(self.session_role), None)),
+            Err(error) => Err(refusal(Problem::of(&error), None)),
+        }
+    }
+
+    fn config(&self, mode: SslMode) -> Config {
+        let Target { user, database, channel_binding, connect_timeout, keepalive, tls, .. } = self.target;
+        let mut config = Config::new();
+        match (&self.host.place, self.address) {
+            (Place::Network { name, .. }, Some(address)) => config.host(name).hostaddr(address),
+            (Place::Network { name, .. }, None) => config.host(name),
+            (Place::Socket(folder), _) => config.host_path(folder),
+        };
+        config.port(self.host.port).user(user).dbname(database);
+        if let Some(password) = &self.host.password {
+            config.password(password.expose());
+        }
+        config.application_name(self.target.application_name.as_deref().unwrap_or(self.startup.application_name));
+        if let Some(options) = self.startup.options(self.target.options.as_deref()) {
+            config.options(options);
+        }
+        config.ssl_mode(mode).channel_binding(*channel_binding).connect_timeout(*connect_timeout);
+        if tls.direct && mode == SslMode::Require {
+            config.ssl_negotiation(SslNegotiation::Direct);
+        }
+        config
+            .keepalives(keepalive.enabled)
+            .keepalives_idle(keepalive.idle)
+            .keepalives_interval(keepalive.interval)
+            .keepalives_retries(keepalive.count);
+        if let Some(timeout) = keepalive.user_timeout {
+            config.tcp_user_timeout(timeout);
+        }
+        config
+    }
+
+    fn may_be_something_else(&self, problem: &Problem) -> bool {
+        matches!(
+            problem,
+            Problem::Closed | Problem::TlsNotOffered | Problem::TlsFailed(_) | Problem::ConnectionFailed(_)
+        )
+    }
+
+    /// Asks whether TLS is there and looks at the first byte of the answer: every PostgreSQL says S, N or E.
+    async fn is_something_else(&self) -> bool {
+        let Some(address) = self.address else { return false };
+        let first_byte = async {
+            let mut stream = TcpStream::connect((address, self.host.port)).await?;
+            stream.write_all(&TLS_REQUEST).await?;
+            stream.read_u8().await
+        };
+        let first_byte = timeout(PROBE_TIMEOUT, first_byte).await;
+        matches!(first_byte, Ok(Ok(byte)) if !b"SNE".contains(&byte))
+    }
+}
+
+impl Refusal {
+    /// Whether what was refused with TLS may be accepted without, or the other way round. A wrong password stays
+    /// wrong, and a second try would count against the account.
+    fn is_worth_the_other_way(&self) -> bool {
+        self.problem.is_about_tls() || matches!(self.problem, Problem::RefusedByRules)
+    }
+}

@@ -1,0 +1,138 @@
+//! Cancelling what a connection is busy with: a second connection, to the same host and as protected.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{CancelToken, NoTls};
+
+use super::host::{Host, Place};
+use super::problem::Problem;
+use super::surroundings::socket_name;
+use super::tls::Connector;
+
+/// How long cancelling may take if nothing is said.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Cancels what one connection is busy with.
+#[derive(Clone)]
+pub struct Canceller {
+    token: CancelToken,
+    address: Address,
+    connector: Option<Connector>,
+    limit: Duration,
+}
+
+/// Where the connection really went: of several addresses of a host only one knows it.
+#[derive(Debug, Clone)]
+enum Address {
+    Network(SocketAddr),
+    Socket(PathBuf),
+}
+
+/// Why a request to cancel could not be delivered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CancelError {
+    /// It took too long.
+    #[error("the request to cancel was not delivered within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    /// It could not be sent.
+    #[error("the request to cancel could not be delivered: {0}")]
+    Failed(Problem),
+}
+
+impl Canceller {
+    pub(super) fn new(token: CancelToken, host: &Host, address: Option<IpAddr>, connector: Option<Connector>) -> Self {
+        let address = match (&host.place, address) {
+            (Place::Socket(folder), _) => Address::Socket(folder.join(socket_name(host.port))),
+            (Place::Network { .. }, Some(address)) => Address::Network(SocketAddr::new(address, host.port)),
+            // An attempt at the network always has its address.
+            (Place::Network { name, .. }, None) => Address::Socket(PathBuf::from(name)),
+        };
+        Self { token, address, connector, limit: CANCEL_TIMEOUT }
+    }
+
+    /// The same, with another bound on the time that it may take.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Asks the server to stop what the connection is busy with, and waits until the server has passed that on. A
+    /// statement that has ended in the meantime is not hurt, but the next one on the same connection could be: use
+    /// the connection for nothing else afterwards.
+    ///
+    /// # Errors
+    /// When the request could not be delivered in time. Whether it found anything to stop, the server does not say.
+    pub async fn cancel(&self) -> Result<(), CancelError> {
+        match timeout(self.limit, self.send()).await {
+            Ok(outcome) => outcome.map_err(CancelError::Failed),
+            Err(_) => Err(CancelError::TimedOut(self.limit)),
+        }
+    }
+
+    async fn send(&self) -> Result<(), Problem> {
+        match &self.address {
+            Address::Network(address) => {
+                let stream = TcpStream::connect(address).await.map_err(|error| Problem::of_io(&error))?;
+                let (stream, listening) = double_tcp(stream).map_err(|error| Problem::of_io(&error))?;
+                match self.connector.clone() {
+                    Some(mut tls) => match MakeTlsConnect::<TcpStream>::make_tls_connect(&mut tls, "") {
+                        Ok(tls) => self.send_over(stream, tls, listening).await,
+                        Err(impossible) => match impossible {},
+                    },
+                    None => self.send_over(stream, NoTls, listening).await,
+                }
+            }
+            Address::Socket(path) => self.send_to_socket(path).await,
+        }
+    }
+
+    #[cfg(unix)]
+    async fn send_to_socket(&self, path: &std::path::Path) -> Result<(), Problem> {
+        use tokio::net::UnixStream;
+        let failed = |error: io::Error| Problem::of_io(&error);
+        let stream = UnixStream::connect(path).await.map_err(failed)?.into_std().map_err(failed)?;
+        let listening = UnixStream::from_std(stream.try_clone().map_err(failed)?).map_err(failed)?;
+        self.send_over(UnixStream::from_std(stream).map_err(failed)?, NoTls, listening).await
+    }
+
+    #[cfg(not(unix))]
+    async fn send_to_socket(&self, _: &std::path::Path) -> Result<(), Problem> {
+        Err(Problem::NoSocket)
+    }
+
+    /// The driver sends the request over `stream` and forgets it; `listening` is the same connection, on which the
+    /// server's end of it can still be heard.
+    async fn send_over<S, T>(&self, stream: S, tls: T, mut listening: S) -> Result<(), Problem>
+    where
+        S: AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: TlsConnect<S>,
+    {
+        self.token.cancel_query_raw(stream, tls).await.map_err(|error| Problem::of(&error))?;
+        let mut ignored = [0; 1024];
+        // Broken is as good as closed: either way the server is done.
+        while listening.read(&mut ignored).await.is_ok_and(|count| count > 0) {}
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Canceller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Canceller").field("address", &self.address).field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+fn double_tcp(stream: TcpStream) -> io::Result<(TcpStream, TcpStream)> {
+    let stream = stream.into_std()?;
+    let double = stream.try_clone()?;
+    Ok((TcpStream::from_std(stream)?, TcpStream::from_std(double)?))
+}

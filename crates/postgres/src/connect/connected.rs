@@ -1,0 +1,197 @@
+//! An open connection: the client, the task that moves its bytes, and what is known about the server.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::{AsyncMessage, Client, Connection, SimpleQueryMessage};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::cancel::Canceller;
+use super::target::SessionRole;
+
+/// How long a connection that nobody needs any more may take for outstanding answers and its goodbye.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// An open, authenticated connection. Dropped, it says goodbye to the server and ends.
+pub struct Connected {
+    client: Client,
+    server_version: ServerVersion,
+    encrypted: bool,
+    canceller: Canceller,
+    task: JoinHandle<()>,
+    /// Tells the task that nobody needs the connection any more.
+    unneeded: DropGuard,
+}
+
+impl Connected {
+    /// Spawns the task that moves the connection's bytes.
+    pub(super) fn start<S, T>(
+        client: Client,
+        connection: Connection<S, T>,
+        canceller: Canceller,
+        encrypted: bool,
+    ) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let server_version = ServerVersion::parse(connection.parameter("server_version").unwrap_or_default());
+        let unneeded = CancellationToken::new();
+        let task = tokio::spawn(move_bytes(connection, unneeded.clone()));
+        Self { client, server_version, encrypted, canceller, task, unneeded: unneeded.drop_guard() }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The client, to begin a transaction with.
+    pub fn client_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// The server's version.
+    pub fn server_version(&self) -> ServerVersion {
+        self.server_version
+    }
+
+    /// Whether it is protected by TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
+    /// Whether the connection has ended.
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed() || self.task.is_finished()
+    }
+
+    /// What cancels the statement that the connection is busy with.
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
+    /// Says goodbye to the server and waits until the connection has ended, which takes a second at most.
+    pub async fn close(self) {
+        let Self { client, task, unneeded, .. } = self;
+        drop(client);
+        drop(unneeded);
+        // The task bounds itself; that it may have panicked was logged where it happened.
+        let _ = task.await;
+    }
+
+    /// Whether the session is of the kind `role`.
+    pub(super) async fn has_role(&self, role: SessionRole) -> Result<bool, tokio_postgres::Error> {
+        let (query, wanted) = match role {
+            SessionRole::Any | SessionRole::PreferStandby => return Ok(true),
+            SessionRole::ReadWrite => (TRANSACTIONS_ONLY_READ, "off"),
+            SessionRole::ReadOnly => (TRANSACTIONS_ONLY_READ, "on"),
+            SessionRole::Primary => (IS_STANDBY, "f"),
+            SessionRole::Standby => (IS_STANDBY, "t"),
+        };
+        let messages = self.client.simple_query(query).await?;
+        Ok(messages.iter().any(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0) == Some(wanted),
+            _ => false,
+        }))
+    }
+}
+
+impl fmt::Debug for Connected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connected")
+            .field("server_version", &self.server_version)
+            .field("encrypted", &self.encrypted)
+            .finish_non_exhaustive()
+    }
+}
+
+const TRANSACTIONS_ONLY_READ: &str = "SHOW transaction_read_only";
+const IS_STANDBY: &str = "SELECT pg_catalog.pg_is_in_recovery()";
+
+/// Moves bytes until the connection ends, or until nobody needs it and it had its time to say goodbye.
+async fn move_bytes<S, T>(mut connection: Connection<S, T>, unneeded: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut end = pin!(async {
+        loop {
+            match poll_fn(|context| connection.poll_message(context)).await {
+                // What a notice says may be anybody's data.
+                Some(Ok(AsyncMessage::Notice(notice))) => {
+                    tracing::debug!(severity = notice.severity(), code = notice.code().code(), "postgres notice");
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    let code = error.code().map(|code| code.code().to_owned());
+                    tracing::debug!(%error, code, "postgres connection ended");
+                    return;
+                }
+                None => return,
+            }
+        }
+    });
+    tokio::select! {
+        () = &mut end => return,
+        () = unneeded.cancelled() => {}
+    }
+    if timeout(GOODBYE_TIMEOUT, end).await.is_err() {
+        tracing::debug!("postgres connection dropped before its answers had come");
+    }
+}
+
+/// A server's version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerVersion(u32);
+
+impl ServerVersion {
+    /// As `server_version_num` has it: 150008 for 15.8; 0 if the server did not say.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Reads what the server says of itself: `15.8 (Debian 15.8-1)`, `18beta1`, `9.6.24`.
+    fn parse(text: &str) -> Self {
+        let digits = text.split(|character: char| !character.is_ascii_digit() && character != '.').next();
+        let mut parts = digits.unwrap_or_default().split('.').map(|part| part.parse::<u32>().unwrap_or(0).min(9999));
+        let mut next = || parts.next().unwrap_or(0);
+        let (major, second, third) = (next(), next(), next());
+        // Before version 10 two numbers made up the major version.
+        Self(if major >= 10 { major * 10_000 + second } else { major * 10_000 + second * 100 + third })
+    }
+}
+
+impl fmt::Display for ServerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, rest) = (self.0 / 10_000, self.0 % 10_000);
+        match major {
+            0..10 => write!(f, "{major}.{}.{}", rest / 100, rest % 100),
+            _ => write!(f, "{major}.{rest}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_servers_write_them() {
+        let read = |text| ServerVersion::parse(text).number();
+        assert_eq!(read("15.8 (Debian 15.8-0+deb12u1)"), 150_008);
+        assert_eq!(read("18beta1"), 180_000);
+        assert_eq!(read("9.6.24"), 90_624);
+        assert_eq!(read("13.0.0"), 130_000);
+        assert_eq!(read("nothing"), 0);
+        assert_eq!(read(""), 0);
+        assert!(ServerVersion::parse("17.4") > ServerVersion::parse("9.6.24"));
+        assert_eq!(ServerVersion::parse("17.4").to_string(), "17.4");
+        assert_eq!(ServerVersion::parse("9.6.24").to_string(), "9.6.24");
+    }
+}

@@ -1,0 +1,131 @@
+//! A server that may be connected to: a name or address, or a folder with a socket; and its password.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use super::password::{Password, PasswordSource};
+use super::password_file::{PasswordFile, Wanted};
+use super::settings::Settings;
+use super::surroundings::{Surroundings, socket_name};
+use super::target_error::{Origin, TargetError};
+
+const PORT: u16 = 5432;
+
+/// A server that may be connected to.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    pub(super) place: Place,
+    pub(super) port: u16,
+    pub(super) password: Option<Password>,
+    pub(super) password_source: PasswordSource,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// At a port of the network.
+    Network {
+        /// What its certificate must be for, and what is looked up if there is no address.
+        name: String,
+        address: Option<IpAddr>,
+    },
+    /// At a socket in this folder.
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Network { name, .. } if name.contains(':') => write!(f, "[{name}]:{}", self.port),
+            Place::Network { name, .. } => write!(f, "{name}:{}", self.port),
+            Place::Socket(folder) => write!(f, "{}", folder.join(socket_name(self.port)).display()),
+        }
+    }
+}
+
+impl Host {
+    /// The hosts that `settings` list, or the one there is by default; without passwords.
+    pub(super) fn list(settings: &Settings, surroundings: &Surroundings<'_>) -> Result<Vec<Self>, TargetError> {
+        let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
+        let count = names.len().max(addresses.len()).max(1);
+        let unequal = |first, first_count, second, second_count| {
+            Err(TargetError::UnequalLists { first, first_count, second, second_count })
+        };
+        if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
+            return unequal("host", names.len(), "hostaddr", addresses.len());
+        }
+        if ports.len() > 1 && ports.len() != count {
+            return unequal("port", ports.len(), "host", count);
+        }
+        (0..count)
+            .map(|index| {
+                let port = ports.get(index).or(ports.first()).map_or("", |port| port.trim());
+                let port = read_port(port).ok_or_else(|| settings.bad_value("port", "a number from 1 to 65535"))?;
+                let address = match addresses.get(index).map_or("", |address| address.trim()) {
+                    "" => None,
+                    text => Some(text.parse().map_err(|_| settings.bad_value("hostaddr", "an IP address"))?),
+                };
+                let name = names.get(index).map_or("", |name| name.trim());
+                let place = place(settings, surroundings, name, address, port)?;
+                Ok(Self { place, port, password: None, password_source: PasswordSource::None })
+            })
+            .collect()
+    }
+
+    /// Gives the host the password that `settings` have, or else the one that `file` has for it.
+    pub(super) fn find_password(
+        &mut self,
+        settings: &Settings,
+        file: Option<(&Path, &PasswordFile)>,
+        user: &str,
+        database: &str,
+    ) {
+        if let Some(password) = settings.text("password") {
+            self.password = Some(Password::new(password));
+            self.password_source = match settings.origin("password") {
+                Origin::Service(path, _) => PasswordSource::Service(path),
+                Origin::Variable(_) => PasswordSource::Variable,
+                Origin::ConnectionString | Origin::Default => PasswordSource::ConnectionString,
+            };
+            return;
+        }
+        let hosts = self.names();
+        let wanted = Wanted { hosts: &hosts, port: self.port, database, user };
+        if let Some((path, password)) = file.and_then(|(path, file)| Some((path, file.find(&wanted)?))) {
+            self.password = Some(password);
+            self.password_source = PasswordSource::File(path.to_owned());
+        }
+    }
+
+    /// The names by which a password file knows the host.
+    fn names(&self) -> Vec<String> {
+        match &self.place {
+            Place::Network { name, .. } => vec![name.clone()],
+            Place::Socket(folder) => vec![folder.display().to_string(), "localhost".to_owned()],
+        }
+    }
+}
+
+fn place(
+    settings: &Settings,
+    surroundings: &Surroundings<'_>,
+    name: &str,
+    address: Option<IpAddr>,
+    port: u16,
+) -> Result<Place, TargetError> {
+    if name.starts_with('@') {
+        return Err(settings.bad_value("host", "a name, an address or the folder of a socket"));
+    }
+    let by_default = || surroundings.socket_folder(port).map(|folder| Place::Socket(folder.to_owned()));
+    Ok(match (name, address) {
+        ("", Some(address)) => Place::Network { name: address.to_string(), address: Some(address) },
+        ("", None) => by_default().unwrap_or(Place::Network { name: "localhost".to_owned(), address: None }),
+        (name, None) if name.starts_with('/') => Place::Socket(PathBuf::from(name)),
+        (name, address) => Place::Network { name: name.to_owned(), address },
+    })
+}
+
+fn read_port(text: &str) -> Option<u16> {
+    if text.is_empty() { Some(PORT) } else { text.parse().ok().filter(|port| *port > 0) }
+}

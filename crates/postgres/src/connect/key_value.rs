@@ -1,0 +1,91 @@
+//! Connection strings of keywords and values: `host=db.example.com dbname=shop`.
+//!
+//! As libpq reads them: a value with blanks stands between single quotes, a backslash makes the
+//! next character an ordinary one.
+//! <https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE>
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::keyword;
+use super::settings::Pair;
+use super::target_error::{Origin, TargetError};
+
+/// The keywords and values in `text`, in its order.
+pub(super) fn parse(text: &str) -> Result<Vec<Pair>, TargetError> {
+    let mut reader = Reader { characters: text.chars().peekable(), position: 0 };
+    let mut pairs: Vec<Pair> = Vec::new();
+    loop {
+        reader.skip_blanks();
+        let start = reader.position + 1;
+        let name = reader.take_name();
+        if name.is_empty() && reader.characters.peek().is_none() {
+            return Ok(pairs);
+        }
+        reader.skip_blanks();
+        if reader.next() != Some('=') {
+            return Err(malformed("a keyword without =", start));
+        }
+        reader.skip_blanks();
+        let value = reader.take_value()?;
+        let Some(keyword) = keyword::find(&name) else {
+            // A password with a blank that was not quoted goes on as if it were a keyword.
+            let after_password = pairs.iter().any(|pair| pair.keyword.name == "password");
+            return Err(TargetError::UnknownKeyword {
+                origin: Origin::ConnectionString,
+                nearest: keyword::nearest(&name),
+                name: (!after_password).then_some(name),
+                position: start,
+            });
+        };
+        pairs.push(Pair { keyword, value });
+    }
+}
+
+fn malformed(problem: &'static str, position: usize) -> TargetError {
+    TargetError::Malformed { origin: Origin::ConnectionString, problem, position }
+}
+
+struct Reader<'a> {
+    characters: Peekable<Chars<'a>>,
+    /// Characters read so far.
+    position: usize,
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<char> {
+        let character = self.characters.next()?;
+        self.position += 1;
+        Some(character)
+    }
+
+    fn next_if(&mut self, wanted: impl Fn(char) -> bool) -> Option<char> {
+        let character = self.characters.next_if(|character| wanted(*character))?;
+        self.position += 1;
+        Some(character)
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.next_if(char::is_whitespace).is_some() {}
+    }
+
+    fn take_name(&mut self) -> String {
+        std::iter::from_fn(|| self.next_if(|character| character != '=' && !character.is_whitespace())).collect()
+    }
+
+    fn take_value(&mut self) -> Result<String, TargetError> {
+        let start = self.position + 1;
+        let quoted = self.next_if(|character| character == '\'').is_some();
+        let mut value = String::new();
+        loop {
+            let goes_on = |character: char| quoted || !character.is_whitespace();
+            match self.next_if(goes_on) {
+                Some('\'') if quoted => return Ok(value),
+                Some('\\') => value.extend(self.next()),
+                Some(character) => value.push(character),
+                None if quoted => return Err(malformed("a quote that is never closed", start)),
+                None => return Ok(value),
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Connecting to a target: its hosts and their addresses, one after another, until one is right.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::IpAddr;
+
+use tokio::net::lookup_host;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::attempt::Attempt;
+use super::connected::Connected;
+use super::error::{ConnectError, Failure};
+use super::host::{Host, Place};
+use super::problem::Problem;
+use super::startup::Startup;
+use super::target::{SessionRole, Target};
+use super::tls;
+use super::tls_settings::TlsMode;
+
+/// Addresses of one host that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+impl Target {
+    /// Opens a connection and checks that its session is of the kind that is wanted. Spawns the connection's task
+    /// onto the current runtime.
+    ///
+    /// # Errors
+    /// When no host lets us in, each within the time that an address may take. As in libpq a host that refuses a
+    /// password or a database is the last one to be asked.
+    pub async fn connect(&self, startup: &Startup<'_>) -> Result<Connected, ConnectError> {
+        let mut failures = Vec::new();
+        let tls = match self.load_tls().await {
+            Ok(tls) => tls,
+            Err(problem) => {
+                failures.extend(self.hosts.first().map(|host| self.failure(host, problem)));
+                return Err(self.error(failures));
+            }
+        };
+        // A standby is preferred by asking all hosts for one first.
+        let roles = match self.session_role {
+            SessionRole::PreferStandby => vec![SessionRole::Standby, SessionRole::Any],
+            role => vec![role],
+        };
+        for session_role in roles {
+            // A preference that nobody meets is no failure.
+            failures.retain(|failure: &Failure| !matches!(failure.problem, Problem::WrongSession(_)));
+            let mut hosts: Vec<&Host> = self.hosts.iter().collect();
+            self.shuffle(&mut hosts);
+            for host in hosts {
+                match self.connect_to(host, startup, tls.as_ref(), session_role).await {
+                    Ok(connected) => return Ok(connected),
+                    Err(of_host) => failures.extend(of_host),
+                }
+                if failures.last().is_some_and(|failure| failure.problem.is_final()) {
+                    return Err(self.error(failures));
+                }
+            }
+        }
+        Err(self.error(failures))
+    }
+
+    async fn connect_to(
+        &self,
+        host: &Host,
+        startup: &Startup<'_>,
+        tls: Option<&MakeRustlsConnect>,
+        session_role: SessionRole,
+    ) -> Result<Connected, Vec<Failure>> {
+        let addresses: Vec<Option<IpAddr>> = match &host.place {
+            Place::Socket(_) => vec![None],
+            Place::Network { address: Some(address), .. } => vec![Some(*address)],
+            Place::Network { name, address: None } => match self.look_up(name, host.port).await {
+                Ok(addresses) => addresses.into_iter().map(Some).collect(),
+                Err(problem) => return Err(vec![self.failure(host, problem)]),
+            },
+        };
+        let mut failures = Vec::new();
+        for address in addresses {
+            // No TLS is ever spoken over a socket.
+            let tls = tls.filter(|_| address.is_some());
+            let attempt = Attempt { target: self, startup, host, address, tls, session_role };
+            match attempt.run().await {
+                Ok(connected) => return Ok(connected),
+                Err(failure) => {
+                    let is_final = failure.problem.is_final();
+                    failures.push(failure);
+                    if is_final {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(failures)
+    }
+
+    async fn look_up(&self, name: &str, port: u16) -> Result<Vec<IpAddr>, Problem> {
+        let found = timeout(self.connect_timeout, lookup_host((name, port))).await;
+        let found = found.map_err(|_| Problem::TimedOut(self.connect_timeout))?.map_err(|error| {
+            tracing::debug!(%error, "a host's name has no address");
+            Problem::HostNotFound
+        })?;
+        let mut addresses: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+        addresses.dedup();
+        self.shuffle(&mut addresses);
+        addresses.truncate(ADDRESSES_MAX);
+        if addresses.is_empty() { Err(Problem::HostNotFound) } else { Ok(addresses) }
+    }
+
+    /// The TLS files, if any host is reached by the network and may be spoken to over TLS.
+    async fn load_tls(&self) -> Result<Option<MakeRustlsConnect>, Problem> {
+        let is_network = |host: &Host| matches!(host.place, Place::Network { .. });
+        if self.tls.mode == TlsMode::Disable || !self.hosts.iter().any(is_network) {
+            return Ok(None);
+        }
+        let settings = self.tls.clone();
+        match spawn_blocking(move || tls::load(&settings)).await {
+            Ok(Ok(connect)) => Ok(Some(connect)),
+            Ok(Err(error)) => Err(Problem::TlsFiles(error.to_string())),
+            Err(error) => Err(Problem::TlsFiles(error.to_string())),
+        }
+    }
+
+    fn shuffle<T>(&self, members: &mut [T]) {
+        if !self.shuffles_hosts {
+            return;
+        }
+        for last in (1..members.len()).rev() {
+            // The standard library's hash maps are seeded at random; no more is needed to spread load.
+            let random = RandomState::new().build_hasher().finish();
+            members.swap(last, (random % (last as u64 + 1)) as usize);
+        }
+    }
+
+    fn failure(&self, host: &Host, problem: Problem) -> Failure {
+        Failure {
+            place: host.to_string(),
+            problem,
+            said: None,
+            password_source: host.password_source.clone(),
+            tls_mode: self.tls.mode,
+            encrypted: false,
+        }
+    }
+
+    fn error(&self, failures: Vec<Failure>) -> ConnectError {
+        ConnectError::new(self.describe(), self.user.clone(), failures)
+    }
+}

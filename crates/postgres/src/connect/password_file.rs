@@ -1,0 +1,113 @@
+//! Password files such as `~/.pgpass`: `host:port:database:user:password` a line, `*` for any.
+//! <https://www.postgresql.org/docs/current/libpq-pgpass.html>
+
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::password::Password;
+
+/// For whom a password is looked up.
+pub(super) struct Wanted<'a> {
+    /// The names by which the host goes.
+    pub(super) hosts: &'a [String],
+    pub(super) port: u16,
+    pub(super) database: &'a str,
+    pub(super) user: &'a str,
+}
+
+/// A password file that was read, or why it was not.
+pub(super) struct PasswordFile {
+    content: String,
+    /// Why the file is ignored, if it is there and is.
+    pub(super) warning: Option<String>,
+}
+
+impl PasswordFile {
+    /// Reads the file at `path`. One that is not there holds nothing; one that others could read is ignored.
+    pub(super) fn read(path: &Path) -> Self {
+        let ignored = |why: &str| Self {
+            content: String::new(),
+            warning: Some(format!("the password file {} is ignored: {why}", path.display())),
+        };
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Self { content: String::new(), warning: None };
+            }
+            Err(error) => return ignored(&error.to_string()),
+        };
+        if !metadata.is_file() {
+            return ignored("it is not a plain file");
+        }
+        if is_open_to_others(&metadata) {
+            return ignored("others than its owner may reach it; its permissions must be 0600 or less");
+        }
+        match fs::read_to_string(path) {
+            Ok(content) => Self { content, warning: None },
+            Err(error) => ignored(&error.to_string()),
+        }
+    }
+
+    /// The password on the first line that is for `wanted`.
+    pub(super) fn find(&self, wanted: &Wanted<'_>) -> Option<Password> {
+        let port = wanted.port.to_string();
+        self.content.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+            let mut rest = line;
+            let mut matches = |values: &[&str]| {
+                let field = take_field(&mut rest)?;
+                let matches = field == ANY || values.contains(&unescape(field).as_str());
+                matches.then_some(())
+            };
+            let hosts: Vec<&str> = wanted.hosts.iter().map(String::as_str).collect();
+            matches(&hosts)?;
+            matches(&[&port])?;
+            matches(&[wanted.database])?;
+            matches(&[wanted.user])?;
+            // What comes after the password, behind a further colon, is no part of it.
+            let password = unescape(&rest[..end_of_field(rest)]);
+            (!password.is_empty()).then(|| Password::new(password))
+        })
+    }
+}
+
+const ANY: &str = "*";
+
+/// Takes a field off `rest`, and the colon that must come after it.
+fn take_field<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let (field, after) = rest.split_at(end_of_field(rest));
+    *rest = after.strip_prefix(':')?;
+    Some(field)
+}
+
+fn end_of_field(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |character: char| {
+        let end = character == ':' && !escaped;
+        escaped = character == '\\' && !escaped;
+        end
+    };
+    text.find(is_end).unwrap_or(text.len())
+}
+
+fn unescape(field: &str) -> String {
+    let mut characters = field.chars();
+    let mut plain = String::with_capacity(field.len());
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => plain.extend(characters.next()),
+            character => plain.push(character),
+        }
+    }
+    plain
+}
+
+#[cfg(unix)]
+fn is_open_to_others(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(metadata) & 0o077 != 0
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Metadata) -> bool {
+    false
+}

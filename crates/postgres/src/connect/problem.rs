@@ -1,0 +1,240 @@
+//! Why a connection could not be opened, found out from what the driver and the server said.
+
+use std::error::Error as _;
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use rustls::CertificateError;
+use tokio_postgres::error::{DbError, SqlState};
+
+use super::target::SessionRole;
+
+/// Why a connection could not be opened. Its text names the reason alone: no host, user or password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The host's name has no address.
+    #[error("the host was not found")]
+    HostNotFound,
+    /// Nothing listens there.
+    #[error("connection refused")]
+    ConnectionRefused,
+    /// No socket lies there.
+    #[error("the server's socket is not there")]
+    NoSocket,
+    /// The socket is not for us.
+    #[error("the server's socket may not be opened")]
+    SocketForbidden,
+    /// The network does not lead there, or the connection broke. What the system said.
+    #[error("the connection failed")]
+    ConnectionFailed(String),
+    /// Nobody answered in time.
+    #[error("no answer within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    /// The server closed the connection without a word.
+    #[error("the server closed the connection")]
+    Closed,
+    /// What listens there does not speak PostgreSQL's protocol.
+    #[error("what listens there is not PostgreSQL")]
+    NotPostgres,
+    /// The server wants a password and there is none.
+    #[error("the server wants a password and none was given")]
+    PasswordMissing,
+    /// The server did not accept the password, or does not know the role, which it does not tell apart.
+    #[error("the password was not accepted")]
+    PasswordWrong,
+    /// The server's access rules (`pg_hba.conf`) let nobody in like this.
+    #[error("the server's access rules refuse the connection")]
+    RefusedByRules,
+    /// The role may not log in or does not exist.
+    #[error("the role does not exist or may not log in")]
+    UnknownRole,
+    /// There is no such database.
+    #[error("the server has no such database")]
+    UnknownDatabase,
+    /// The role may not connect to the database.
+    #[error("the role may not connect to the database")]
+    DatabaseForbidden,
+    /// All connections are taken.
+    #[error("the server has too many connections")]
+    TooManyConnections,
+    /// The server is starting up, shutting down or recovering.
+    #[error("the server is not ready: it is starting up or shutting down")]
+    NotReady,
+    /// The server refuses for another reason, of this SQLSTATE.
+    #[error("the server refused the connection (SQLSTATE {0})")]
+    RefusedByServer(String),
+    /// TLS is required and the server has none.
+    #[error("TLS is required and the server does not offer it")]
+    TlsNotOffered,
+    /// The server's certificate is not trusted.
+    #[error("the server's certificate is not trusted: {0}")]
+    Certificate(CertificateFlaw),
+    /// The TLS handshake failed. What was said about it.
+    #[error("the TLS handshake failed")]
+    TlsFailed(String),
+    /// Our own TLS files are unusable. Which and why.
+    #[error("the TLS settings cannot be used")]
+    TlsFiles(String),
+    /// The server wants an authentication that is not spoken here, such as Kerberos.
+    #[error("the server wants a way of authentication that is not supported")]
+    AuthenticationUnsupported,
+    /// Channel binding is required and the server did not bind.
+    #[error("channel binding is required and the server does not offer it")]
+    NoChannelBinding,
+    /// The server did not prove that it knows the password. What was said about it.
+    #[error("the authentication failed")]
+    AuthenticationFailed(String),
+    /// The server is there but not of the kind that was asked for.
+    #[error("no session of the kind {} is to be had", .0.name())]
+    WrongSession(SessionRole),
+}
+
+/// What is wrong with a server's certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateFlaw {
+    /// Nobody who is trusted signed it.
+    #[error("no trusted authority signed it")]
+    UnknownIssuer,
+    /// It is for another name.
+    #[error("it is for another name")]
+    OtherName,
+    /// Its time is over.
+    #[error("it has expired")]
+    Expired,
+    /// Its time has not come.
+    #[error("it is not valid yet")]
+    NotYetValid,
+    /// Something else.
+    #[error("it is not acceptable")]
+    Unacceptable,
+}
+
+impl Problem {
+    /// What the driver's `error` means.
+    pub(super) fn of(error: &tokio_postgres::Error) -> Self {
+        if let Some(refusal) = error.as_db_error() {
+            return Self::of_refusal(refusal);
+        }
+        if let Some(error) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+            return Self::of_io(error);
+        }
+        // The driver keeps its kinds of errors to itself; their words are all there is.
+        let source = error.source().map(ToString::to_string).unwrap_or_default();
+        match (error.to_string().as_str(), source.as_str()) {
+            (_, "password missing") => Self::PasswordMissing,
+            (_, "server does not support TLS") => Self::TlsNotOffered,
+            (_, "unsupported authentication method" | "unsupported SASL mechanism") => Self::AuthenticationUnsupported,
+            (_, "server did not use channel binding") => Self::NoChannelBinding,
+            ("authentication error", _) => Self::AuthenticationFailed(source),
+            ("error performing TLS handshake", _) => Self::TlsFailed(source),
+            ("connection closed", _) => Self::Closed,
+            ("unexpected message from server" | "error parsing response from server", _) => Self::NotPostgres,
+            (kind, source) => Self::ConnectionFailed(format!("{kind}: {source}")),
+        }
+    }
+
+    /// What the system's `error` means.
+    pub(super) fn of_io(error: &io::Error) -> Self {
+        let inner = error.get_ref();
+        if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            return Self::of_tls(error);
+        }
+        match error.kind() {
+            ErrorKind::ConnectionRefused => Self::ConnectionRefused,
+            ErrorKind::NotFound => Self::NoSocket,
+            ErrorKind::PermissionDenied => Self::SocketForbidden,
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Self::Closed,
+            // How the driver says that what came can be no message, or ended within one.
+            ErrorKind::InvalidData => Self::NotPostgres,
+            ErrorKind::Other if inner.is_some_and(|inner| inner.to_string().contains("bytes remaining")) => {
+                Self::NotPostgres
+            }
+            _ => Self::ConnectionFailed(error.to_string()),
+        }
+    }
+
+    fn of_tls(error: &rustls::Error) -> Self {
+        Self::Certificate(match error {
+            // What answers in plain text after it agreed to TLS is something else that happened to say S.
+            rustls::Error::InvalidMessage(_) => return Self::NotPostgres,
+            rustls::Error::InvalidCertificate(flaw) => match flaw {
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => CertificateFlaw::UnknownIssuer,
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    CertificateFlaw::OtherName
+                }
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateFlaw::Expired,
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    CertificateFlaw::NotYetValid
+                }
+                _ => CertificateFlaw::Unacceptable,
+            },
+            error => return Self::TlsFailed(error.to_string()),
+        })
+    }
+
+    fn of_refusal(refusal: &DbError) -> Self {
+        match refusal.code() {
+            &SqlState::INVALID_PASSWORD => Self::PasswordWrong,
+            // One SQLSTATE for several reasons, and a text in the server's language: the place in its source tells.
+            &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => match refusal.routine() {
+                Some("InitializeSessionUserId") => Self::UnknownRole,
+                _ => Self::RefusedByRules,
+            },
+            &SqlState::INVALID_CATALOG_NAME => Self::UnknownDatabase,
+            &SqlState::INSUFFICIENT_PRIVILEGE => Self::DatabaseForbidden,
+            &SqlState::TOO_MANY_CONNECTIONS => Self::TooManyConnections,
+            &SqlState::CANNOT_CONNECT_NOW | &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => Self::NotReady,
+            code => Self::RefusedByServer(code.code().to_owned()),
+        }
+    }
+
+    /// Whether it may go away by itself, so that another try makes sense.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::HostNotFound
+                | Self::ConnectionRefused
+                | Self::NoSocket
+                | Self::ConnectionFailed(_)
+                | Self::TimedOut(_)
+                | Self::Closed
+                | Self::TooManyConnections
+                | Self::NotReady
+                | Self::WrongSession(_)
+        )
+    }
+
+    /// Whether the server spoke for all hosts, so that no other one is asked, as in libpq.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::PasswordMissing
+            | Self::PasswordWrong
+            | Self::RefusedByRules
+            | Self::UnknownRole
+            | Self::UnknownDatabase
+            | Self::DatabaseForbidden
+            | Self::TooManyConnections
+            | Self::RefusedByServer(_)
+            | Self::TlsFiles(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether TLS itself failed.
+    pub(super) fn is_about_tls(&self) -> bool {
+        matches!(self, Self::TlsNotOffered | Self::Certificate(_) | Self::TlsFailed(_))
+    }
+
+    /// How far the attempt came: of several, the one that came furthest says most.
+    pub(super) fn progress(&self) -> u8 {
+        match self {
+            Self::HostNotFound | Self::NoSocket => 0,
+            Self::ConnectionRefused | Self::ConnectionFailed(_) | Self::SocketForbidden => 1,
+            Self::TimedOut(_) | Self::Closed | Self::NotPostgres => 2,
+            Self::WrongSession(_) | Self::NotReady => 3,
+            _ => 4,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Service files: named groups of keywords and values, so that a string need only say `service=shop`.
+//! <https://www.postgresql.org/docs/current/libpq-pgservice.html>
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::keyword;
+use super::settings::Pair;
+use super::surroundings::Surroundings;
+use super::target_error::{Origin, TargetError};
+
+/// What the service `name` says, and where: the user's own file first, then the system's.
+pub(super) fn find(name: &str, surroundings: &Surroundings<'_>) -> Result<Vec<(Pair, Origin)>, TargetError> {
+    let looked_in = paths(surroundings);
+    for path in &looked_in {
+        let content = match fs::read_to_string(path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(source) => return Err(TargetError::Unreadable { path: path.clone(), source }),
+        };
+        if let Some(pairs) = parse(&content, name, path)? {
+            return Ok(pairs);
+        }
+    }
+    Err(TargetError::UnknownService { name: name.to_owned(), looked_in })
+}
+
+fn paths(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
+    let of_home = || surroundings.home.as_ref().map(|home| home.join(".pg_service.conf"));
+    let own = surroundings.variable("PGSERVICEFILE").map(PathBuf::from).or_else(of_home);
+    let of_system = surroundings.variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
+    own.into_iter().chain(of_system).collect()
+}
+
+/// The group `name` in `content`, if it has one.
+fn parse(content: &str, name: &str, path: &Path) -> Result<Option<Vec<(Pair, Origin)>>, TargetError> {
+    let mut pairs: Option<Vec<(Pair, Origin)>> = None;
+    for (number, line) in (1..).zip(content.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(group) = line.strip_prefix('[') {
+            if pairs.is_some() {
+                break;
+            }
+            if group.strip_suffix(']') == Some(name) {
+                pairs = Some(Vec::new());
+            }
+        } else if let Some(pairs) = &mut pairs {
+            let origin = Origin::Service(path.to_owned(), number);
+            pairs.push((parse_pair(line, &origin)?, origin));
+        }
+    }
+    Ok(pairs)
+}
+
+fn parse_pair(line: &str, origin: &Origin) -> Result<Pair, TargetError> {
+    let malformed = |problem| TargetError::Malformed { origin: origin.clone(), problem, position: 1 };
+    let Some((name, value)) = line.split_once('=') else {
+        return Err(malformed("a keyword without ="));
+    };
+    let (name, value) = (name.trim(), value.trim().to_owned());
+    match keyword::find(name) {
+        Some(keyword) if keyword.name == "service" => Err(malformed("a service within a service")),
+        Some(keyword) => Ok(Pair { keyword, value }),
+        None => Err(TargetError::UnknownKeyword {
+            origin: origin.clone(),
+            name: Some(name.to_owned()),
+            position: 1,
+            nearest: keyword::nearest(name),
+        }),
+    }
+}

@@ -1,0 +1,120 @@
+//! What was said about a connection, by the string, a service, the environment, in this order of rank.
+
+use std::collections::BTreeMap;
+
+use super::keyword::{self, KEYWORDS, Keyword, Support};
+use super::surroundings::Surroundings;
+use super::target_error::{Origin, TargetError};
+use super::{key_value, service_file, uri};
+
+/// A keyword and its value as a string had them.
+pub(super) struct Pair {
+    pub(super) keyword: &'static Keyword,
+    pub(super) value: String,
+}
+
+/// What was said about each keyword. Holds the password, so it has no `Debug`.
+pub(super) struct Settings(BTreeMap<&'static str, Setting>);
+
+struct Setting {
+    value: String,
+    origin: Origin,
+}
+
+impl Settings {
+    /// Everything that is said by `text` and, where it is silent, by a service and the environment.
+    pub(super) fn gather(text: &str, surroundings: &Surroundings<'_>) -> Result<Self, TargetError> {
+        let mut settings = Self(BTreeMap::new());
+        for Pair { keyword, value } in parse(text)? {
+            // Of two in one string the later one counts.
+            settings.0.insert(keyword.name, Setting { value, origin: Origin::ConnectionString });
+        }
+        let service = settings.text("service").map(str::to_owned).or_else(|| surroundings.variable("PGSERVICE"));
+        if let Some(service) = service {
+            for (Pair { keyword, value }, origin) in service_file::find(&service, surroundings)? {
+                settings.fill(keyword, value, origin);
+            }
+        }
+        for keyword in KEYWORDS {
+            let Some(variable) = keyword.variable else { continue };
+            if let Some(value) = surroundings.variable(variable) {
+                settings.fill(keyword, value, Origin::Variable(variable));
+            }
+        }
+        settings.check_support()?;
+        Ok(settings)
+    }
+
+    /// The value of the keyword `name`, unless it is empty, which means the same as nothing.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|setting| setting.value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Where the value of the keyword `name` stands.
+    pub(super) fn origin(&self, name: &str) -> Origin {
+        self.0.get(name).map_or(Origin::Default, |setting| setting.origin.clone())
+    }
+
+    /// The members of the list that the keyword `name` has.
+    pub(super) fn list(&self, name: &str) -> Vec<&str> {
+        self.text(name).map_or_else(Vec::new, |list| list.split(',').collect())
+    }
+
+    /// The value of the keyword `name`, read by `read`.
+    pub(super) fn read<T>(
+        &self,
+        name: &'static str,
+        wanted: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, TargetError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        read(text.trim()).map(Some).ok_or_else(|| self.bad_value(name, wanted))
+    }
+
+    /// The value of the keyword `name`, one of `choices`.
+    pub(super) fn choose<T: Copy>(&self, name: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, TargetError> {
+        let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+        let wanted = format!("one of {}", names.join(", "));
+        self.read(name, &wanted, |text| choices.iter().find(|(choice, _)| *choice == text).map(|(_, value)| *value))
+    }
+
+    /// The error that the value of the keyword `name` is not what is `wanted`.
+    pub(super) fn bad_value(&self, name: &'static str, wanted: &str) -> TargetError {
+        TargetError::BadValue { keyword: name, origin: self.origin(name), wanted: wanted.to_owned() }
+    }
+
+    fn fill(&mut self, keyword: &'static Keyword, value: String, origin: Origin) {
+        self.0.entry(keyword.name).or_insert(Setting { value, origin });
+    }
+
+    fn check_support(&self) -> Result<(), TargetError> {
+        for (name, setting) in self.0.iter().filter(|(_, setting)| !setting.value.is_empty()) {
+            match keyword::find(name).map(|keyword| &keyword.support) {
+                Some(Support::Refused) => {
+                    return Err(TargetError::Unsupported { keyword: name, origin: setting.origin.clone() });
+                }
+                Some(Support::Only(values)) if !values.contains(&setting.value.as_str()) => {
+                    return Err(self.bad_value(name, &format!("{}, if it is given at all", values.join(" or "))));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Pair>, TargetError> {
+    let text = text.trim();
+    if let Some(rest) = uri::after_scheme(text) {
+        return uri::parse(text, rest);
+    }
+    let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte));
+    if text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
+        return Err(TargetError::Malformed {
+            origin: Origin::ConnectionString,
+            problem: "a URI that does not begin with postgresql:// or postgres://",
+            position: 1,
+        });
+    }
+    key_value::parse(text)
+}

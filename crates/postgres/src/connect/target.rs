@@ -1,0 +1,253 @@
+//! Where a connection goes and as whom: a connection string, completed from its surroundings as libpq does.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_postgres::config::ChannelBinding;
+
+use super::host::{Host, Place};
+use super::password_file::PasswordFile;
+use super::settings::Settings;
+use super::surroundings::Surroundings;
+use super::target_error::TargetError;
+use super::tls_settings::{ClientFile, Roots, TlsMode, TlsSettings};
+
+/// How long connecting to one address may take if nothing is said.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest that connecting to one address may take, also where no limit is asked for.
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
+/// Hosts that a connection string may list.
+const HOSTS_MAX: usize = 32;
+
+/// Where a connection goes and as whom.
+///
+/// Read from a connection string, which is a URI or keywords with values; what it leaves open is taken from a
+/// service, from the environment, from a password file, and from what libpq takes by default, in this order.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub(super) hosts: Vec<Host>,
+    pub(super) user: String,
+    pub(super) database: String,
+    pub(super) tls: TlsSettings,
+    pub(super) channel_binding: ChannelBinding,
+    /// For each address.
+    pub(super) connect_timeout: Duration,
+    pub(super) keepalive: Keepalive,
+    pub(super) session_role: SessionRole,
+    /// Whether hosts and addresses are tried in random order.
+    pub(super) shuffles_hosts: bool,
+    pub(super) application_name: Option<String>,
+    pub(super) options: Option<String>,
+    warnings: Vec<String>,
+}
+
+/// How a connection that died in silence is noticed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keepalive {
+    pub(super) enabled: bool,
+    pub(super) idle: Duration,
+    pub(super) interval: Duration,
+    pub(super) count: u32,
+    /// How long what was sent may stay unacknowledged.
+    pub(super) user_timeout: Option<Duration>,
+}
+
+/// What kind of session is acceptable, as `target_session_attrs` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionRole {
+    /// Any.
+    Any,
+    /// One whose transactions may write.
+    ReadWrite,
+    /// One whose transactions only read.
+    ReadOnly,
+    /// One on a server that is no standby.
+    Primary,
+    /// One on a standby.
+    Standby,
+    /// One on a standby if there is one, else any.
+    PreferStandby,
+}
+
+impl SessionRole {
+    const NAMES: [(&'static str, Self); 6] = [
+        ("any", Self::Any),
+        ("read-write", Self::ReadWrite),
+        ("read-only", Self::ReadOnly),
+        ("primary", Self::Primary),
+        ("standby", Self::Standby),
+        ("prefer-standby", Self::PreferStandby),
+    ];
+
+    /// As it stands in a connection string.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, role)| *role == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Target {
+    /// Reads the connection string `text` and completes it from `surroundings`. An empty text leaves all to them.
+    ///
+    /// # Errors
+    /// When the text, the service or an environment variable cannot be understood or honoured. No value is quoted.
+    pub fn read(text: &str, surroundings: &Surroundings<'_>) -> Result<Self, TargetError> {
+        let settings = Settings::gather(text, surroundings)?;
+        let user = settings.text("user").map(str::to_owned).or_else(|| surroundings.user.clone());
+        let user = user.filter(|user| !user.is_empty()).ok_or(TargetError::NoUser)?;
+        let database = settings.text("dbname").unwrap_or(&user).to_owned();
+        let application_name = settings.text("application_name").or(settings.text("fallback_application_name"));
+        let mut target = Self {
+            hosts: Host::list(&settings, surroundings)?,
+            tls: TlsSettings::read(&settings, surroundings)?,
+            channel_binding: settings.choose("channel_binding", &CHANNEL_BINDINGS)?.unwrap_or(ChannelBinding::Prefer),
+            connect_timeout: read_connect_timeout(&settings)?,
+            keepalive: Keepalive::read(&settings)?,
+            session_role: settings.choose("target_session_attrs", &SessionRole::NAMES)?.unwrap_or(SessionRole::Any),
+            shuffles_hosts: settings
+                .choose("load_balance_hosts", &[("disable", false), ("random", true)])?
+                .unwrap_or(false),
+            application_name: application_name.map(str::to_owned),
+            options: settings.text("options").map(str::to_owned),
+            warnings: Vec::new(),
+            user,
+            database,
+        };
+        if target.hosts.len() > HOSTS_MAX {
+            return Err(settings.bad_value("host", "a list of at most 32 hosts"));
+        }
+        // The protocol ends each text with a zero byte.
+        let texts = [Some(&target.user), Some(&target.database), target.application_name.as_ref()];
+        if texts.into_iter().chain([target.options.as_ref()]).flatten().any(|text| text.contains('\0')) {
+            return Err(TargetError::Contradiction("a value holds a character of the code 0"));
+        }
+        target.find_passwords(&settings, surroundings);
+        Ok(target)
+    }
+
+    /// Where it goes and as whom, for logs: `postgres at db.example.com:5432/shop as reader`. Never the password.
+    pub fn describe(&self) -> String {
+        let hosts: Vec<String> = self.hosts.iter().map(Host::to_string).collect();
+        format!("postgres at {}/{} as {}", hosts.join(","), self.database, self.user)
+    }
+
+    /// Every member as a keyword and its value, for an owner who wonders what was understood. Of passwords only
+    /// where they came from.
+    pub fn members(&self) -> Vec<(&'static str, String)> {
+        let seconds = |duration: Duration| duration.as_secs().to_string();
+        let mut members = Vec::new();
+        for host in &self.hosts {
+            members.push(("host", host.to_string()));
+            if let Place::Network { address: Some(address), .. } = &host.place {
+                members.push(("hostaddr", address.to_string()));
+            }
+            members.push(("password", host.password_source.to_string()));
+        }
+        members.push(("user", self.user.clone()));
+        members.push(("dbname", self.database.clone()));
+        members.push(("sslmode", self.tls.mode.name().to_owned()));
+        members.push(("sslnegotiation", if self.tls.direct { "direct" } else { "postgres" }.to_owned()));
+        members.push((
+            "sslrootcert",
+            match &self.tls.roots {
+                Roots::System => "system".to_owned(),
+                Roots::File(path) => path.display().to_string(),
+                Roots::FileIfThere(path) => if_there(path),
+                Roots::None => String::new(),
+            },
+        ));
+        for (keyword, file) in [("sslcert", &self.tls.certificate), ("sslkey", &self.tls.key)] {
+            let text = match file {
+                ClientFile::Named(path) => path.display().to_string(),
+                ClientFile::IfThere(path) => if_there(path),
+                ClientFile::None => String::new(),
+            };
+            members.push((keyword, text));
+        }
+        members.push(("channel_binding", channel_binding_name(self.channel_binding).to_owned()));
+        members.push(("connect_timeout", seconds(self.connect_timeout)));
+        members.push(("target_session_attrs", self.session_role.name().to_owned()));
+        members.push(("load_balance_hosts", if self.shuffles_hosts { "random" } else { "disable" }.to_owned()));
+        members.push(("application_name", self.application_name.clone().unwrap_or_default()));
+        members.push(("options", self.options.clone().unwrap_or_default()));
+        members
+    }
+
+    /// What an owner should know although it is no error, such as a password file that is ignored.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The role that connects.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The database on the server.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// How much TLS the connection must have.
+    pub fn tls_mode(&self) -> TlsMode {
+        self.tls.mode
+    }
+
+    fn find_passwords(&mut self, settings: &Settings, surroundings: &Surroundings<'_>) {
+        let of_home = || surroundings.home.as_ref().map(|home| home.join(".pgpass"));
+        let path = settings.text("passfile").map(PathBuf::from).or_else(of_home);
+        // Nobody is warned about a file that is not needed.
+        let path = path.filter(|_| settings.text("password").is_none());
+        let file = path.map(|path| (PasswordFile::read(&path), path));
+        for host in &mut self.hosts {
+            let file = file.as_ref().map(|(file, path)| (path.as_path(), file));
+            host.find_password(settings, file, &self.user, &self.database);
+        }
+        if let Some((PasswordFile { warning: Some(warning), .. }, _)) = file {
+            tracing::warn!("{warning}");
+            self.warnings.push(warning);
+        }
+    }
+}
+
+impl Keepalive {
+    fn read(settings: &Settings) -> Result<Self, TargetError> {
+        let number = |name| settings.read(name, "a number, 0 or more", |text| text.parse::<u32>().ok());
+        // Zero means what is usual.
+        let seconds = |name, usual: u32| {
+            number(name).map(|value| Duration::from_secs(value.filter(|value| *value > 0).unwrap_or(usual).into()))
+        };
+        Ok(Self {
+            enabled: number("keepalives")? != Some(0),
+            // The system's own two hours are longer than most firewalls remember a connection.
+            idle: seconds("keepalives_idle", 60)?,
+            interval: seconds("keepalives_interval", 15)?,
+            count: number("keepalives_count")?.filter(|count| *count > 0).unwrap_or(4),
+            user_timeout: number("tcp_user_timeout")?
+                .filter(|timeout_ms| *timeout_ms > 0)
+                .map(|timeout_ms| Duration::from_millis(timeout_ms.into())),
+        })
+    }
+}
+
+const CHANNEL_BINDINGS: [(&str, ChannelBinding); 3] =
+    [("disable", ChannelBinding::Disable), ("prefer", ChannelBinding::Prefer), ("require", ChannelBinding::Require)];
+
+fn channel_binding_name(wanted: ChannelBinding) -> &'static str {
+    CHANNEL_BINDINGS.iter().find(|(_, binding)| *binding == wanted).map_or("", |(name, _)| name)
+}
+
+fn if_there(path: &Path) -> String {
+    format!("{}, if it is there", path.display())
+}
+
+/// Libpq waits for ever at zero or less; nothing waits for ever here.
+fn read_connect_timeout(settings: &Settings) -> Result<Duration, TargetError> {
+    let seconds = settings.read("connect_timeout", "a number of seconds", |text| text.parse::<i64>().ok())?;
+    Ok(match seconds {
+        None => CONNECT_TIMEOUT,
+        Some(seconds) => match u64::try_from(seconds) {
+            Ok(0) | Err(_) => CONNECT_TIMEOUT_MAX,
+            Ok(seconds) => Duration::from_secs(seconds).min(CONNECT_TIMEOUT_MAX),
+        },
+    })
+}

@@ -1,0 +1,228 @@
+//! TLS as the settings want it: certificates read from their files, and the connector made of them.
+//!
+//! The files are read anew for each connection, so that a certificate that is renewed on disk is
+//! taken up without a restart.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, SupportedProtocolVersion, version};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::tls_settings::{ClientFile, Roots, TlsMode, TlsSettings, TlsVersion};
+use super::trust::{Trust, TrustedRoots};
+
+/// Bytes that a file of certificates or a key may have; the whole of a system's roots has a tenth of it.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// What is wrong with a file that TLS needs. Names the file, never what stands in it.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} {}: {why}", .path.display())]
+pub(super) struct TlsFileError {
+    what: &'static str,
+    path: PathBuf,
+    why: String,
+}
+
+/// Makes connections to one host safe, and remembers whether it did.
+#[derive(Clone)]
+pub(super) struct Connector {
+    connect: MakeRustlsConnect,
+    /// The name for the handshake; the one that the driver would take may be none at all.
+    name: String,
+    used: Arc<AtomicBool>,
+}
+
+impl Connector {
+    /// A connector for the host `name`, of which `address` is an address.
+    pub(super) fn new(connect: MakeRustlsConnect, name: &str, address: &str, mode: TlsMode) -> Self {
+        // A name that no certificate can be for is only an obstacle if it is to be checked.
+        let is_possible = mode == TlsMode::VerifyFull || ServerName::try_from(name).is_ok();
+        let name = if is_possible { name } else { address };
+        Self { connect, name: name.to_owned(), used: Arc::default() }
+    }
+
+    /// Whether a handshake was begun.
+    pub(super) fn was_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+type Inner<S> = <MakeRustlsConnect as MakeTlsConnect<S>>::TlsConnect;
+
+impl<S> MakeTlsConnect<S> for Connector
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Stream = <MakeRustlsConnect as MakeTlsConnect<S>>::Stream;
+    type TlsConnect = Handshake<Inner<S>>;
+    type Error = <MakeRustlsConnect as MakeTlsConnect<S>>::Error;
+
+    fn make_tls_connect(&mut self, _: &str) -> Result<Self::TlsConnect, Self::Error> {
+        let inner = MakeTlsConnect::<S>::make_tls_connect(&mut self.connect, &self.name)?;
+        Ok(Handshake { inner, used: Arc::clone(&self.used) })
+    }
+}
+
+/// One handshake to be.
+pub(super) struct Handshake<C> {
+    inner: C,
+    used: Arc<AtomicBool>,
+}
+
+impl<S, C: TlsConnect<S>> TlsConnect<S> for Handshake<C> {
+    type Stream = C::Stream;
+    type Error = C::Error;
+    type Future = C::Future;
+
+    fn connect(self, stream: S) -> Self::Future {
+        self.used.store(true, Ordering::Relaxed);
+        self.inner.connect(stream)
+    }
+}
+
+/// Reads what `settings` name. Blocks.
+pub(super) fn load(settings: &TlsSettings) -> Result<MakeRustlsConnect, TlsFileError> {
+    let provider = aws_lc_rs::default_provider();
+    let trust = Trust {
+        algorithms: provider.signature_verification_algorithms,
+        roots: load_roots(settings)?,
+        checks_name: settings.mode == TlsMode::VerifyFull,
+    };
+    let internal = |error: rustls::Error| TlsFileError {
+        what: "cannot prepare TLS with",
+        path: PathBuf::from("the versions"),
+        why: error.to_string(),
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&versions(settings))
+        .map_err(internal)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust));
+    let mut config = match load_client_certificate(settings)? {
+        None => builder.with_no_client_auth(),
+        Some((path, chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| TlsFileError {
+            what: "cannot use the client certificate",
+            path,
+            why: error.to_string(),
+        })?,
+    };
+    config.enable_sni = settings.sends_name;
+    config.resumption = Resumption::disabled();
+    if settings.direct {
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+    }
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn versions(settings: &TlsSettings) -> Vec<&'static SupportedProtocolVersion> {
+    [(TlsVersion::V1_3, &version::TLS13), (TlsVersion::V1_2, &version::TLS12)]
+        .into_iter()
+        .filter(|(version, _)| (settings.version_min..=settings.version_max).contains(version))
+        .map(|(_, version)| version)
+        .collect()
+}
+
+fn load_roots(settings: &TlsSettings) -> Result<Option<TrustedRoots>, TlsFileError> {
+    let what = "cannot use the root certificates";
+    let unusable = |path: &Path, why: &str| TlsFileError { what, path: path.to_owned(), why: why.to_owned() };
+    let path = match &settings.roots {
+        Roots::System => {
+            let found = rustls_native_certs::load_native_certs();
+            let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+            let roots = TrustedRoots::new(found.certs);
+            return roots.map(Some).ok_or_else(|| unusable(Path::new("of the system"), &why));
+        }
+        Roots::File(path) => path,
+        Roots::FileIfThere(path) if path.exists() => path,
+        Roots::FileIfThere(path) if settings.mode >= TlsMode::VerifyCa => {
+            let why = "there is no such file; name one in sslrootcert, or say sslrootcert=system";
+            return Err(unusable(path, why));
+        }
+        Roots::None if settings.mode >= TlsMode::VerifyCa => {
+            return Err(unusable(
+                Path::new(""),
+                "none are named; name a file in sslrootcert, or say sslrootcert=system",
+            ));
+        }
+        Roots::FileIfThere(_) | Roots::None => return Ok(None),
+    };
+    let roots = TrustedRoots::new(read_certificates(what, path)?);
+    roots.map(Some).ok_or_else(|| unusable(path, "it holds no certificate in PEM form"))
+}
+
+type ClientCertificate = (PathBuf, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// The client's certificate and key. A certificate without its key is an error, as in libpq.
+fn load_client_certificate(settings: &TlsSettings) -> Result<Option<ClientCertificate>, TlsFileError> {
+    let path = match &settings.certificate {
+        ClientFile::Named(path) => path,
+        ClientFile::IfThere(path) if path.exists() => path,
+        ClientFile::IfThere(_) | ClientFile::None => return Ok(None),
+    };
+    let what = "cannot use the client certificate";
+    let chain = read_certificates(what, path)?;
+    if chain.is_empty() {
+        let why = "it holds no certificate in PEM form".to_owned();
+        return Err(TlsFileError { what, path: path.clone(), why });
+    }
+    let (ClientFile::Named(key) | ClientFile::IfThere(key)) = &settings.key else {
+        let why = "it needs a private key; name its file in sslkey".to_owned();
+        return Err(TlsFileError { what, path: path.clone(), why });
+    };
+    Ok(Some((path.clone(), chain, read_key(key)?)))
+}
+
+fn read_certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
+    let content = read(what, path)?;
+    let certificates: Result<_, _> = CertificateDer::pem_slice_iter(&content).collect();
+    // The reader's own words may quote the file.
+    certificates.map_err(|_| TlsFileError { what, path: path.to_owned(), why: "it is not in PEM form".to_owned() })
+}
+
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
+    let what = "cannot use the private key";
+    let unusable = |why: &str| TlsFileError { what, path: path.to_owned(), why: why.to_owned() };
+    let content = read(what, path)?;
+    if is_open_to_others(path) {
+        return Err(unusable(
+            "others may read it; its permissions must be 0600 or less, or 0640 or less if root owns it",
+        ));
+    }
+    PrivateKeyDer::from_pem_slice(&content)
+        .map_err(|_| unusable("it holds no key in PEM form that is not itself encrypted"))
+}
+
+fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsFileError> {
+    let failed = |why: String| TlsFileError { what, path: path.to_owned(), why };
+    let metadata = fs::metadata(path).map_err(|error| {
+        let missing = error.kind() == ErrorKind::NotFound;
+        failed(if missing { "there is no such file".to_owned() } else { error.to_string() })
+    })?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        return Err(failed(format!("it is not a plain file of at most {FILE_BYTES_MAX} bytes")));
+    }
+    fs::read(path).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(metadata) = fs::metadata(path) else { return false };
+    let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    metadata.mode() & forbidden != 0
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
