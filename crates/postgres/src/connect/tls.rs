@@ -27,7 +27,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// What is wrong with a file that TLS needs. Names the file, never what stands in it.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} {}: {why}", .path.display())]
-pub struct TlsFileError {
+pub(super) struct TlsFileError {
     what: &'static str,
     path: PathBuf,
     why: String,

@@ -16,10 +16,14 @@ pub(super) fn after_scheme(text: &str) -> Option<&str> {
 
 /// The keywords and values in the URI `text`, of which `rest` comes after the scheme.
 pub(super) fn parse(text: &str, rest: &str) -> Result<Vec<Pair>, TargetError> {
-    let mut uri = Uri { text, pairs: Vec::new() };
+    let mut uri = Uri { text, pairs: Vec::new(), has_password_parameter: false };
     let rest = uri.read_user(rest)?;
     let rest = uri.read_hosts(rest)?;
     let (database, parameters) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+    if database.contains('@') {
+        // Most likely the end of a password that began long before.
+        return Err(uri.malformed("an @ after the hosts; in a name or password it is written %40", database));
+    }
     if let Some(database) = database.strip_prefix('/') {
         uri.push("dbname", database)?;
     }
@@ -32,6 +36,7 @@ pub(super) fn parse(text: &str, rest: &str) -> Result<Vec<Pair>, TargetError> {
 struct Uri<'a> {
     text: &'a str,
     pairs: Vec<Pair>,
+    has_password_parameter: bool,
 }
 
 impl<'a> Uri<'a> {
@@ -104,6 +109,7 @@ impl<'a> Uri<'a> {
             return self.store("sslmode", "require".to_owned(), parameter);
         }
         let (name, value) = (self.decode(name)?, self.decode(value)?);
+        self.has_password_parameter |= name == "password";
         self.store(&name, value, parameter)
     }
 
@@ -115,12 +121,12 @@ impl<'a> Uri<'a> {
 
     fn store(&mut self, name: &str, value: String, at: &'a str) -> Result<(), TargetError> {
         let Some(keyword) = keyword::find(name) else {
-            // Behind an @, all that is secret has been read; without one, the parameter may be a part of it.
+            // What stands before an @, or behind a password among the parameters, may be a piece of the password.
             let position = self.position(at);
-            let ahead = self.text.chars().skip(position.saturating_sub(1)).any(|character| character == '@');
+            let before_at = self.text.chars().skip(position.saturating_sub(1)).any(|character| character == '@');
             return Err(TargetError::UnknownKeyword {
                 origin: Origin::ConnectionString,
-                name: (!ahead).then(|| name.to_owned()),
+                name: (!before_at && !self.has_password_parameter).then(|| name.to_owned()),
                 position,
                 nearest: keyword::nearest(name),
             });

@@ -4,6 +4,7 @@
 
 mod answers; // Rows, errors, catalogs, plans.
 mod cancellation; // What stops a statement, and what becomes of its connection.
+mod connect; // From a connection string to an open connection.
 mod identity; // Roles, claims, and row-level security under load.
 mod scene; // A database of one's own, and the engine on it.
 mod writing; // Declared tools that write.

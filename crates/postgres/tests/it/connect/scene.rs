@@ -1,0 +1,161 @@
+//! Surroundings made for the test, and the servers that the environment names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tidegate_postgres::connect::{Connected, Startup, Surroundings, Target};
+
+/// A home and an environment of the test's own.
+pub(super) struct Scene {
+    home: TempDir,
+    variables: Vec<(&'static str, String)>,
+    socket_folders: Vec<PathBuf>,
+    user: Option<String>,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        Self { home, variables: Vec::new(), socket_folders: Vec::new(), user: Some("ann".to_owned()) }
+    }
+
+    pub(super) fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// A file in the home, for its owner's eyes only.
+    pub(super) fn file(self, name: &str, content: &str) -> Self {
+        let path = self.home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        set_mode(&path, 0o600);
+        self
+    }
+
+    pub(super) fn mode(self, name: &str, mode: u32) -> Self {
+        set_mode(&self.home.path().join(name), mode);
+        self
+    }
+
+    /// A folder in the home in which a server's socket may lie.
+    pub(super) fn socket_folder(mut self, name: &str) -> Self {
+        let folder = self.home.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        self.socket_folders.push(folder);
+        self
+    }
+
+    pub(super) fn nobody(mut self) -> Self {
+        self.user = None;
+        self
+    }
+
+    pub(super) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(super) fn with_surroundings<T>(&self, run: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+        let variables =
+            |wanted: &str| self.variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.clone());
+        run(&Surroundings {
+            variables: &variables,
+            home: Some(self.home.path().to_owned()),
+            user: self.user.clone(),
+            socket_folders: self.socket_folders.clone(),
+        })
+    }
+
+    pub(super) fn target(&self, text: &str) -> Target {
+        self.with_surroundings(|surroundings| Target::read(text, surroundings)).unwrap()
+    }
+
+    /// What is understood of `text`: the description, then every member that is not as in the plainest string, then
+    /// warnings; or the error. The home is written `~`.
+    pub(super) fn understand(&self, text: &str) -> String {
+        let plain = Scene::new();
+        let usual = plain.tidy(&plain.target("host=h")).join("\n");
+        let told = match self.with_surroundings(|surroundings| Target::read(text, surroundings)) {
+            Ok(target) => {
+                let members = self.tidy(&target).into_iter().filter(|line| !usual.lines().any(|usual| usual == line));
+                let warnings = target.warnings().iter().map(|warning| format!("  warning: {warning}"));
+                [target.describe()].into_iter().chain(members).chain(warnings).collect::<Vec<_>>().join("\n")
+            }
+            Err(error) => format!("error: {error}"),
+        };
+        told.replace(&self.home.path().display().to_string(), "~")
+    }
+
+    fn tidy(&self, target: &Target) -> Vec<String> {
+        let home = self.home.path().display().to_string();
+        let is_said_already = |name: &str| ["host", "user", "dbname"].contains(&name);
+        let members = target.members().into_iter().filter(|(name, _)| !is_said_already(name));
+        members.map(|(name, value)| format!("  {name}: {}", value.replace(&home, "~"))).collect()
+    }
+}
+
+/// A connection to the server that the environment names for `variable`, with the pairs of `more`.
+pub(super) fn server(variable: &str, more: &str) -> String {
+    let Ok(text) = std::env::var(variable) else {
+        panic!("{variable} names no server; run the tests by scripts/postgres run -- …");
+    };
+    format!("{text} {more}")
+}
+
+pub(super) fn superuser(more: &str) -> String {
+    server("TIDEGATE_TEST_POSTGRES", more)
+}
+
+/// The server's port on the network, with TLS and passwords.
+pub(super) fn network(more: &str) -> String {
+    server("TIDEGATE_TEST_POSTGRES_TCP", more)
+}
+
+/// The port of `network`.
+pub(super) fn network_port() -> u16 {
+    let text = network("");
+    let port = text.split_whitespace().find_map(|pair| pair.strip_prefix("port=")).expect("a port is named");
+    port.parse().unwrap()
+}
+
+/// The certificate of the authority that signed the server's.
+pub(super) fn authority() -> String {
+    server("TIDEGATE_TEST_POSTGRES_CA", "").trim().to_owned()
+}
+
+pub(super) async fn connect(text: &str) -> Connected {
+    let target = Scene::new().target(text);
+    target.connect(&Startup { application_name: "tidegate test", settings: &[] }).await.unwrap_or_else(|error| {
+        panic!("{error}");
+    })
+}
+
+/// Both texts of the refusal that `text` must meet, a line each; the ports that differ from run to run are `PORT`.
+pub(super) async fn refusal(text: &str) -> String {
+    let scene = Scene::new();
+    refusal_in(&scene, text).await
+}
+
+pub(super) async fn refusal_in(scene: &Scene, text: &str) -> String {
+    let target = scene.target(text);
+    let outcome = target.connect(&Startup::default()).await;
+    let error = outcome.err().unwrap_or_else(|| panic!("{} let us in", target.describe()));
+    format!("caller: {}\nowner: {}", error.for_caller("shop"), error.for_owner())
+}
+
+/// Makes a role of the name `purpose`, which may log in with the password `right-password`.
+pub(super) async fn make_role(purpose: &str) -> String {
+    // Tests that run side by side must not share one, nor meet one of an earlier run.
+    let role = format!("connect_{purpose}_{}", std::process::id());
+    let admin = connect(&superuser("")).await;
+    let statement = format!("CREATE ROLE {role} LOGIN PASSWORD 'right-password'");
+    admin.client().batch_execute(&statement).await.unwrap();
+    admin.close().await;
+    role
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}

@@ -1,0 +1,210 @@
+//! Open connections: versions, settings, several hosts, cancelling, the end.
+
+use std::time::Duration;
+
+use tidegate_postgres::connect::{Connected, Startup};
+use tokio::net::TcpListener;
+use tokio_postgres::SimpleQueryMessage;
+
+use super::scene::{Scene, authority, connect, make_role, network, network_port, refusal, superuser};
+
+async fn ask(connected: &Connected, query: &str) -> String {
+    let messages = connected.client().simple_query(query).await.unwrap();
+    let row = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    row.expect("there is a row").to_owned()
+}
+
+/// The folder and the port of the superuser's socket.
+fn socket() -> (String, String) {
+    let text = superuser("");
+    let value = |name: &str| {
+        let pair = text.split_whitespace().find_map(|pair| pair.strip_prefix(name));
+        pair.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+    };
+    (value("host="), value("port="))
+}
+
+#[tokio::test]
+async fn a_socket_leads_to_the_server() {
+    let connected = connect(&superuser("")).await;
+    let number: u32 = ask(&connected, "SHOW server_version_num").await.parse().unwrap();
+    assert_eq!(connected.server_version().number(), number);
+    assert!(!connected.is_encrypted());
+    assert!(!connected.is_closed());
+
+    let (folder, port) = socket();
+    let encoded = folder.replace('/', "%2F");
+    for uri in [
+        format!("postgres://postgres@{encoded}:{port}/postgres"),
+        format!("postgres:///postgres?host={folder}&port={port}&user=postgres"),
+        // No TLS is spoken over a socket, whatever is demanded.
+        format!("postgres://postgres@{encoded}:{port}/postgres?sslmode=verify-full"),
+    ] {
+        assert_eq!(ask(&connect(&uri).await, "SELECT current_user").await, "postgres");
+    }
+}
+
+#[tokio::test]
+async fn a_session_begins_with_its_name_and_settings() {
+    let startup = Startup {
+        application_name: "tidegate shop",
+        settings: &[("statement_timeout", "4321"), ("search_path", r#"a b, "c\d""#)],
+    };
+    let target = Scene::new().target(&superuser("options='-c statement_timeout=1 -c geqo=off'"));
+    let connected = target.connect(&startup).await.unwrap();
+    assert_eq!(ask(&connected, "SHOW application_name").await, "tidegate shop");
+    assert_eq!(ask(&connected, "SHOW statement_timeout").await, "4321ms");
+    assert_eq!(ask(&connected, "SHOW search_path").await, r#"a b, "c\d""#);
+    assert_eq!(ask(&connected, "SHOW geqo").await, "off");
+
+    let named = Scene::new().target(&superuser("application_name=night"));
+    let connected = named.connect(&startup).await.unwrap();
+    assert_eq!(ask(&connected, "SHOW application_name").await, "night");
+}
+
+#[tokio::test]
+async fn of_several_hosts_the_first_that_answers_is_taken() {
+    let (folder, port) = socket();
+    let dead = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dead_port = dead.local_addr().unwrap().port();
+    drop(dead);
+    for order in ["disable", "random"] {
+        let text = format!(
+            "host=127.0.0.1,/nowhere,{folder} port={dead_port},1,{port} user=postgres dbname=postgres \
+             load_balance_hosts={order}"
+        );
+        assert_eq!(ask(&connect(&text).await, "SELECT current_user").await, "postgres");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_the_database_is_the_last_one_to_be_asked() {
+    let (folder, port) = socket();
+    let text = format!("host={folder},/nowhere port={port} user=postgres dbname=nowhere");
+    let told = refusal(&text).await;
+    assert!(told.contains("caller: the database shop cannot be reached: the server has no such database"), "{told}");
+    assert!(!told.contains("socket is not there"), "{told}");
+}
+
+#[tokio::test]
+async fn the_kind_of_session_is_checked() {
+    for wanted in ["any", "read-write", "primary", "prefer-standby"] {
+        connect(&superuser(&format!("target_session_attrs={wanted}"))).await;
+    }
+    let (folder, port) = socket();
+    for wanted in ["read-only", "standby"] {
+        let text = format!("host={folder} port={port} user=postgres dbname=postgres target_session_attrs={wanted}");
+        let told = refusal(&text).await;
+        assert!(told.contains(&format!("no session of the kind {wanted} is to be had")), "{told}");
+    }
+    let reading = "options='-c default_transaction_read_only=on'";
+    connect(&superuser(&format!("{reading} target_session_attrs=read-only"))).await;
+    connect(&superuser(&format!("{reading} target_session_attrs=primary"))).await;
+}
+
+/// Runs a statement that would take an hour, cancels it, and sees that the server stopped it.
+async fn cancel_stops(connected: Connected) {
+    let admin = connect(&superuser("")).await;
+    let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+    let running = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'");
+    let canceller = connected.canceller();
+    let sleeping = tokio::spawn(async move { connected.client().batch_execute("SELECT pg_sleep(3600)").await });
+    while ask(&admin, &running).await != "1" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    canceller.cancel().await.unwrap();
+    let error = sleeping.await.unwrap().unwrap_err();
+    assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error}");
+    while ask(&admin, &running).await != "0" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn cancelling_stops_the_statement_over_a_socket() {
+    cancel_stops(connect(&superuser("")).await).await;
+}
+
+#[tokio::test]
+async fn cancelling_stops_the_statement_over_tls_and_without() {
+    let role = make_role("cancel").await;
+    let verified = format!("sslmode=verify-full sslrootcert={}", authority());
+    for tls in ["sslmode=disable", "sslmode=prefer", "sslmode=require", &verified] {
+        let text = network(&format!("user={role} password=right-password dbname=postgres {tls}"));
+        let connected = connect(&text).await;
+        assert_eq!(connected.is_encrypted(), tls != "sslmode=disable");
+        cancel_stops(connected).await;
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_within_its_bound() {
+    // The server that was connected to is replaced by one that never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let role = make_role("bound").await;
+    let text =
+        format!("host=127.0.0.1 port={port} user={role} password=right-password dbname=postgres sslmode=disable");
+    let forward = async {
+        let (mut ours, _) = listener.accept().await.unwrap();
+        let mut theirs = tokio::net::TcpStream::connect(("127.0.0.1", network_port())).await.unwrap();
+        let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
+    };
+    let cancel = async {
+        let connected = connect(&text).await;
+        let canceller = connected.canceller().within(Duration::from_millis(50));
+        let error = canceller.cancel().await.unwrap_err();
+        assert_eq!(error.to_string(), "the request to cancel was not delivered within 0.05 s");
+        connected.close().await;
+    };
+    tokio::join!(forward, cancel);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dropped_or_closed_leaves_the_server() {
+    let admin = connect(&superuser("")).await;
+    for closes in [true, false] {
+        let connected = connect(&superuser("")).await;
+        let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+        if closes {
+            connected.close().await;
+        } else {
+            drop(connected);
+        }
+        let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+        while ask(&admin, &there).await != "0" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_with_an_answer_outstanding_ends_too() {
+    let admin = connect(&superuser("")).await;
+    let connected = connect(&superuser("")).await;
+    let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+    // The driver would read on to the last of these rows.
+    let rows = connected.client().query_raw("SELECT * FROM generate_series(1, 1000000000)", Vec::<i32>::new());
+    let rows = rows.await.unwrap();
+    drop(rows);
+    connected.close().await;
+    let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+    while ask(&admin, &there).await != "0" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_killed_backend_closes_the_connection() {
+    let admin = connect(&superuser("")).await;
+    let connected = connect(&superuser("")).await;
+    let pid = ask(&connected, "SELECT pg_backend_pid()").await;
+    ask(&admin, &format!("SELECT pg_terminate_backend({pid})")).await;
+    while !connected.is_closed() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    connected.close().await;
+}
