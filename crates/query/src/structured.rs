@@ -2,7 +2,7 @@
 //!
 //! [MCP 2026-07-28, Structured Content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content)
 
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, SchemaRef, UnionFields};
 use serde_json::{Map, Value, json};
 
 use crate::format::{BoxedCell, JsonRows, unique_names};
@@ -65,7 +65,27 @@ fn value_schema(kind: &DataType) -> Value {
         DataType::Dictionary(_, values) => value_schema(values),
         kind if kind.is_temporal() => json!({"type": ["string", "null"]}),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => json!({"type": ["string", "null"]}),
+        // Bytes are base64.
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            json!({"type": ["string", "null"]})
+        }
+        DataType::Union(members, _) => union_schema(members),
         // Whatever else there is says nothing of itself.
         _ => json!({}),
     }
+}
+
+/// What values are that are each of one of the types of `members`.
+fn union_schema(members: &UnionFields) -> Value {
+    let mut names: Vec<Value> = Vec::new();
+    for (_, member) in members.iter() {
+        let schema = value_schema(member.data_type());
+        let of_member: &[Value] = match &schema["type"] {
+            Value::Array(of_member) => of_member,
+            Value::Null => return json!({}),
+            only => std::slice::from_ref(only),
+        };
+        names.extend(of_member.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+    }
+    json!({"type": names})
 }

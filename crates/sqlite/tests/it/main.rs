@@ -1,1 +1,25 @@
-//! The engine of SQLite: files opened read-only, rows streamed into Arrow.
+//! What the crate promises, through its public API, on real files that another connection writes.
+//!
+//! - `support`: folders, files, questions, and how an answer is collected
+//! - `answers`: each value in its own type, through the formats; random values come back as they went in
+//! - `streams`: rows leave early, readers stop and go away, queries are cancelled
+//! - `pools`: waiting for a connection, and getting it back
+//! - `catalogs`: tables, views, columns, what cannot be read
+//! - `complaints`: the words of errors
+//! - `several`: several files as one database
+//! - `writers`: reading beside a program that writes
+//! - `broken`: files that are no databases, vanish or are replaced
+//! - `scripts`: the `.slt` files of the embedded engine, as far as SQLite can
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+mod answers;
+mod broken;
+mod catalogs;
+mod complaints;
+mod pools;
+mod scripts;
+mod several;
+mod streams;
+mod support;
+mod writers;

@@ -1,0 +1,198 @@
+//! Rows of SQLite as an Arrow batch.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryBuilder, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions, StringBuilder, UnionArray,
+};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use super::columns::{ResultColumn, ValueKind, any_fields};
+use crate::failure::Failure;
+
+/// Values that a new builder has room for: the first batch is that small.
+const ROOM: usize = 64;
+
+/// A batch that grows.
+pub(super) struct Batch {
+    schema: SchemaRef,
+    columns: Vec<(String, Values)>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Batch {
+    /// An empty batch of `columns`, whose schema is `schema`.
+    pub(super) fn new(columns: &[ResultColumn], schema: SchemaRef) -> Self {
+        let columns = schema.fields().iter().zip(columns);
+        let columns = columns.map(|(field, column)| (field.name().clone(), Values::new(column.kind))).collect();
+        Self { schema, columns, rows: 0, bytes: 0 }
+    }
+
+    /// The rows in it.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The bytes of the values in it, more or less.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When a value is not of its column's type, or the row has more than `row_bytes_max`; the batch is of no use then.
+    pub(super) fn push(&mut self, row: &Row<'_>, row_bytes_max: usize) -> Result<(), Failure> {
+        let mut row_bytes = 0;
+        for (index, (name, values)) in self.columns.iter_mut().enumerate() {
+            let value = row.get_ref(index)?;
+            row_bytes += bytes_of(value);
+            if row_bytes > row_bytes_max {
+                return Err(Failure::RowTooLarge(row_bytes_max));
+            }
+            if !values.push(value) {
+                return Err(Failure::Mistyped(name.clone()));
+            }
+        }
+        self.rows += 1;
+        self.bytes += row_bytes;
+        Ok(())
+    }
+
+    /// The batch so far; an empty one is left.
+    ///
+    /// # Errors
+    /// Only by a fault of ours.
+    pub(super) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
+        let arrays = self.columns.iter_mut().map(|(_, values)| values.take()).collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        (self.rows, self.bytes) = (0, 0);
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+    }
+}
+
+fn bytes_of(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 8,
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() + 8,
+    }
+}
+
+/// The values of one column.
+enum Values {
+    Integer(Int64Builder),
+    Real(Float64Builder),
+    Text(StringBuilder),
+    Blob(BinaryBuilder),
+    Any(AnyBuilder),
+}
+
+impl Values {
+    fn new(kind: ValueKind) -> Self {
+        match kind {
+            ValueKind::Integer => Self::Integer(Int64Builder::with_capacity(ROOM)),
+            ValueKind::Real => Self::Real(Float64Builder::with_capacity(ROOM)),
+            ValueKind::Text => Self::Text(StringBuilder::new()),
+            ValueKind::Blob => Self::Blob(BinaryBuilder::new()),
+            ValueKind::Any => Self::Any(AnyBuilder::new()),
+        }
+    }
+
+    /// Adds `value`; false when it is of another type.
+    fn push(&mut self, value: ValueRef<'_>) -> bool {
+        match (self, value) {
+            (Self::Integer(values), ValueRef::Integer(value)) => values.append_value(value),
+            (Self::Integer(values), ValueRef::Null) => values.append_null(),
+            (Self::Real(values), ValueRef::Real(value)) => values.append_value(value),
+            (Self::Real(values), ValueRef::Null) => values.append_null(),
+            // Bytes that are no UTF-8 are shown as replacement characters.
+            (Self::Text(values), ValueRef::Text(bytes)) => values.append_value(String::from_utf8_lossy(bytes)),
+            (Self::Text(values), ValueRef::Null) => values.append_null(),
+            (Self::Blob(values), ValueRef::Blob(bytes)) => values.append_value(bytes),
+            (Self::Blob(values), ValueRef::Null) => values.append_null(),
+            (Self::Any(values), value) => values.push(value),
+            _ => return false,
+        }
+        true
+    }
+
+    fn take(&mut self) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
+            Self::Integer(values) => Arc::new(values.finish()),
+            Self::Real(values) => Arc::new(values.finish()),
+            Self::Text(values) => Arc::new(values.finish()),
+            Self::Blob(values) => Arc::new(values.finish()),
+            Self::Any(values) => Arc::new(values.take()?),
+        })
+    }
+}
+
+/// Values that each have a type of their own.
+struct AnyBuilder {
+    kinds: Vec<i8>,
+    offsets: Vec<i32>,
+    integers: Int64Builder,
+    reals: Float64Builder,
+    texts: StringBuilder,
+    blobs: BinaryBuilder,
+    /// How many there are of each.
+    counts: [i32; 4],
+}
+
+impl AnyBuilder {
+    fn new() -> Self {
+        Self {
+            kinds: Vec::with_capacity(ROOM),
+            offsets: Vec::with_capacity(ROOM),
+            integers: Int64Builder::new(),
+            reals: Float64Builder::new(),
+            texts: StringBuilder::new(),
+            blobs: BinaryBuilder::new(),
+            counts: [0; 4],
+        }
+    }
+
+    fn push(&mut self, value: ValueRef<'_>) {
+        let kind = match value {
+            ValueRef::Null => {
+                self.integers.append_null();
+                0
+            }
+            ValueRef::Integer(value) => {
+                self.integers.append_value(value);
+                0
+            }
+            ValueRef::Real(value) => {
+                self.reals.append_value(value);
+                1
+            }
+            ValueRef::Text(bytes) => {
+                self.texts.append_value(String::from_utf8_lossy(bytes));
+                2
+            }
+            ValueRef::Blob(bytes) => {
+                self.blobs.append_value(bytes);
+                3
+            }
+        };
+        self.kinds.push(kind as i8);
+        self.offsets.push(self.counts[kind]);
+        self.counts[kind] += 1;
+    }
+
+    fn take(&mut self) -> Result<UnionArray, ArrowError> {
+        let children: Vec<ArrayRef> = vec![
+            Arc::new(self.integers.finish()),
+            Arc::new(self.reals.finish()),
+            Arc::new(self.texts.finish()),
+            Arc::new(self.blobs.finish()),
+        ];
+        self.counts = [0; 4];
+        let (kinds, offsets) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.offsets));
+        UnionArray::try_new(any_fields(), kinds.into(), Some(offsets.into()), children)
+    }
+}

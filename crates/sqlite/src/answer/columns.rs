@@ -1,0 +1,146 @@
+//! The columns of an answer and their types.
+//!
+//! SQLite's types belong to values. Certain are only the columns of STRICT tables and the aliases of the rowid; every
+//! other column is a union of SQLite's four types, so that each value keeps its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UnionFields, UnionMode};
+use rusqlite::Statement;
+
+use crate::failure::Failure;
+use crate::session::Reading;
+use crate::tables::{self, Kind};
+
+/// The key under which a field's metadata has the type that the column was declared with.
+const DECLARED: &str = "tidegate.type";
+
+/// A column of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResultColumn {
+    name: String,
+    declared: Option<String>,
+    pub(super) kind: ValueKind,
+}
+
+/// What a column's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueKind {
+    Integer,
+    Real,
+    Text,
+    Blob,
+    /// Each has a type of its own.
+    Any,
+}
+
+impl ValueKind {
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Integer => DataType::Int64,
+            Self::Real => DataType::Float64,
+            Self::Text => DataType::Utf8,
+            Self::Blob => DataType::Binary,
+            Self::Any => DataType::Union(any_fields(), UnionMode::Dense),
+        }
+    }
+}
+
+/// The members of a column whose values have their own types. Null is a null integer.
+pub(super) fn any_fields() -> UnionFields {
+    static FIELDS: LazyLock<UnionFields> = LazyLock::new(|| {
+        let members = [
+            ("integer", DataType::Int64),
+            ("real", DataType::Float64),
+            ("text", DataType::Utf8),
+            ("blob", DataType::Binary),
+        ];
+        let fields = members.into_iter().map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)));
+        (0_i8..).zip(fields).collect()
+    });
+    FIELDS.clone()
+}
+
+/// The columns of `statement`, which was prepared from `sql` just now.
+///
+/// # Errors
+/// When the catalog cannot be read.
+pub(crate) fn describe(
+    reading: &Reading<'_>,
+    statement: &Statement<'_>,
+    sql: &str,
+) -> Result<Vec<ResultColumn>, Failure> {
+    let certain = Certainty::of(reading, sql)?;
+    let declared: Vec<Option<String>> =
+        statement.columns().map(|column| column.decl_type().map(str::to_owned)).collect();
+    let mut columns = Vec::with_capacity(declared.len());
+    for (origin, declared) in statement.columns_with_metadata().zip(declared) {
+        let place = (origin.database_name(), origin.table_name(), origin.origin_name());
+        let kind = match place {
+            (Some(schema), Some(table), Some(column)) => certain.kind(schema, table, column),
+            _ => ValueKind::Any,
+        };
+        columns.push(ResultColumn { name: origin.name().to_owned(), declared, kind });
+    }
+    Ok(columns)
+}
+
+/// `columns` as Arrow has them.
+pub(crate) fn schema_of(columns: &[ResultColumn]) -> SchemaRef {
+    let fields = columns.iter().map(|column| {
+        // Whether a value may be null is not known: joins make nulls of what has none.
+        let field = Field::new(&column.name, column.kind.data_type(), true);
+        match &column.declared {
+            Some(declared) => field.with_metadata(HashMap::from([(DECLARED.to_owned(), declared.clone())])),
+            None => field,
+        }
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The columns of the tables that a statement reads whose types are certain.
+struct Certainty {
+    kinds: BTreeMap<(String, String, String), ValueKind>,
+}
+
+/// The origin of `SELECT rowid` where no column has that name.
+const ROWID: &str = "rowid";
+
+/// What joins several queries to one, or makes rows of nothing: SQLite names the origin of a column by one of them.
+const COMPOUNDS: &[&str] = &["union", "intersect", "except", "values"];
+
+impl Certainty {
+    fn of(reading: &Reading<'_>, sql: &str) -> Result<Self, Failure> {
+        let mut kinds = BTreeMap::new();
+        let text = sql.to_lowercase();
+        // Found in a name or a text too, which costs no more than a type.
+        if COMPOUNDS.iter().any(|word| text.contains(word)) {
+            return Ok(Self { kinds });
+        }
+        let reads = reading.reads();
+        let tables = tables::list(reading)?;
+        for table in tables.iter().filter(|table| reads.contains(&(table.schema.clone(), table.name.clone()))) {
+            if table.kind == Kind::View {
+                // Its text would have to be looked at as well.
+                return Ok(Self { kinds: BTreeMap::new() });
+            }
+            let columns = tables::columns(reading, table)?;
+            let has_rowid = table.kind == Kind::Table && !table.is_without_rowid;
+            if has_rowid && !columns.iter().any(|column| column.name.eq_ignore_ascii_case(ROWID)) {
+                kinds.insert((table.schema.clone(), table.name.clone(), ROWID.to_owned()), ValueKind::Integer);
+            }
+            for column in columns {
+                if let Some(kind) = column.certain_kind(table) {
+                    kinds.insert((table.schema.clone(), table.name.clone(), column.name), kind);
+                }
+            }
+        }
+        Ok(Self { kinds })
+    }
+
+    fn kind(&self, schema: &str, table: &str, column: &str) -> ValueKind {
+        let key = (schema.to_owned(), table.to_owned(), column.to_owned());
+        self.kinds.get(&key).copied().unwrap_or(ValueKind::Any)
+    }
+}

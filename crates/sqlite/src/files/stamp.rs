@@ -1,0 +1,39 @@
+//! Whether a file is still the one that was opened.
+//!
+//! The file is never opened for this: closing any handle of it would drop the locks that SQLite holds in this process.
+
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What tells a file from the one that stood in its place before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    identity: Option<(u64, u64)>,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    /// The stamp of the file at `path` now; links are followed.
+    ///
+    /// # Errors
+    /// When there is no file or it cannot be seen.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+/// The device and the number of the file on it.
+#[cfg(unix)]
+fn identity(metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Elsewhere the standard library tells no such thing; size and time must do.
+#[cfg(not(unix))]
+fn identity(_metadata: &std::fs::Metadata) -> Option<(u64, u64)> {
+    None
+}

@@ -1,0 +1,98 @@
+//! SQLite's complaints about a statement, with the names that would mend it.
+
+use rusqlite::Error as SqliteError;
+use tidegate_core::{Error, ErrorKind, nearest};
+
+use super::Asked;
+use crate::failure::{Failure, words};
+use crate::session::Reading;
+use crate::tables::{self, choices};
+
+/// Columns that an error names at most.
+const COLUMNS_MAX: usize = 60;
+
+/// `failure` of planning `asked` as the caller of `database` reads it.
+pub(super) fn with_choices(failure: Failure, reading: &Reading<'_>, asked: &Asked, database: &str) -> Failure {
+    let Failure::Sqlite(error) = &failure else { return failure };
+    // Whatever keeps the names from being read, the complaint itself stands.
+    match complaint(error, reading, asked, database) {
+        Ok(Some(complaint)) => Failure::Told(complaint),
+        _ => failure,
+    }
+}
+
+fn complaint(
+    error: &SqliteError,
+    reading: &Reading<'_>,
+    asked: &Asked,
+    database: &str,
+) -> Result<Option<Error>, Failure> {
+    let text = words(error);
+    let invalid = |message: String| Error::new(ErrorKind::InvalidArguments, message);
+    if let Some(name) = text.strip_prefix("no such table: ") {
+        let names: Vec<String> =
+            tables::list(reading)?.iter().map(|table| reading.files.display(&table.schema, &table.name)).collect();
+        let error = invalid(format!("there is no table {name:?} in {database:?}"));
+        return Ok(Some(error.with_choices(choices(name, &names))));
+    }
+    if let Some(name) = text.strip_prefix("no such column: ") {
+        // SQLite adds a question when the name stood in double quotes.
+        let (name, was_quoted) = match name.split_once(" - ") {
+            Some((name, _)) => (name.trim_matches('"'), true),
+            None => (name, false),
+        };
+        let error = invalid(format!("there is no column {name:?}")).with_choices(columns(reading, asked, name)?);
+        let hint = "Texts stand in single quotes; double quotes are for names.";
+        return Ok(Some(if was_quoted { error.with_hint(hint) } else { error }));
+    }
+    if let Some(name) = text.strip_prefix("no such function: ") {
+        let names = functions(reading)?;
+        let near = nearest(name, names.iter().map(String::as_str));
+        return Ok(Some(invalid(format!("SQLite has no function {name:?}")).with_choices(near)));
+    }
+    if let Some(name) = text.strip_prefix("ambiguous column name: ") {
+        let error = invalid(format!("the column {name:?} is in several tables of the query"));
+        return Ok(Some(error.with_hint("Write the table before it: table.column.")));
+    }
+    if let SqliteError::SqlInputError { sql, offset, .. } = error {
+        let place = usize::try_from(*offset).ok().and_then(|offset| place(sql, offset));
+        let place = place.map_or_else(String::new, |(line, column)| format!(" at line {line}, column {column}"));
+        return Ok(Some(invalid(format!("{text}{place}"))));
+    }
+    Ok(None)
+}
+
+/// The columns of the tables that `asked` reads, those like `wanted` first.
+fn columns(reading: &Reading<'_>, asked: &Asked, wanted: &str) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for table in tables::list(reading)? {
+        let display = reading.files.display(&table.schema, &table.name);
+        let is_read = |name: &String| name.eq_ignore_ascii_case(&display) || name.eq_ignore_ascii_case(&table.name);
+        if asked.tables.iter().any(is_read) {
+            names.extend(tables::columns(reading, &table)?.into_iter().map(|column| column.name));
+        }
+    }
+    let last = wanted.rsplit_once('.').map_or(wanted, |(_, last)| last);
+    let mut ordered = nearest(last, names.iter().map(String::as_str));
+    for name in names {
+        if ordered.len() < COLUMNS_MAX && !ordered.contains(&name) {
+            ordered.push(name);
+        }
+    }
+    Ok(ordered)
+}
+
+fn functions(reading: &Reading<'_>) -> Result<Vec<String>, Failure> {
+    Ok(reading.ours(|connection| {
+        let mut statement = connection.prepare("SELECT DISTINCT name FROM pragma_function_list ORDER BY name")?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        names.collect::<rusqlite::Result<Vec<String>>>()
+    })?)
+}
+
+/// Line and column of the byte at `offset`, both from 1.
+fn place(sql: &str, offset: usize) -> Option<(usize, usize)> {
+    let before = sql.get(..offset)?;
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+}

@@ -1,0 +1,76 @@
+//! What SQLite tells of a plan before it runs.
+
+use std::collections::HashMap;
+
+/// What is known of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Explained {
+    /// The steps as an indented tree.
+    pub(super) text: String,
+    /// Whether the first row needs all of the input.
+    pub(super) is_blocking: bool,
+    /// The rows that come at most, where the statement says so.
+    pub(super) rows_max: Option<u64>,
+}
+
+impl Explained {
+    /// What the `steps` (number, number of the parent, text) of `sql` tell.
+    pub(super) fn of(sql: &str, steps: &[(i64, i64, String)]) -> Self {
+        Self { text: tree(steps), is_blocking: is_blocking(sql, steps), rows_max: limit(sql) }
+    }
+}
+
+/// Parents come before their children.
+fn tree(steps: &[(i64, i64, String)]) -> String {
+    let mut depths = HashMap::new();
+    let mut lines = Vec::with_capacity(steps.len());
+    for (number, parent, text) in steps {
+        let depth = depths.get(parent).map_or(0, |depth| depth + 1);
+        depths.insert(number, depth);
+        lines.push(format!("{}{text}", "  ".repeat(depth)));
+    }
+    lines.join("\n")
+}
+
+/// Functions that need all rows before they give one.
+const AGGREGATES: &[&str] =
+    &["avg(", "count(", "group_concat(", "json_group_array(", "json_group_object(", "string_agg(", "sum(", "total("];
+
+/// Whether rows are sorted or added up. A word of the text that only looks like an aggregate delays an answer that is
+/// small anyway.
+fn is_blocking(sql: &str, steps: &[(i64, i64, String)]) -> bool {
+    let sorts = |text: &str| {
+        text.starts_with("USE TEMP B-TREE FOR ORDER BY") || text.starts_with("USE TEMP B-TREE FOR GROUP BY")
+    };
+    let sql = sql.to_lowercase();
+    steps.iter().any(|(_, parent, text)| *parent == 0 && sorts(text))
+        || AGGREGATES.iter().any(|name| sql.contains(name))
+}
+
+/// The number of a LIMIT that ends the statement, and so belongs to the whole of it.
+fn limit(sql: &str) -> Option<u64> {
+    // A comment could end in anything.
+    if sql.contains("--") || sql.contains("/*") {
+        return None;
+    }
+    let (before, number) = sql.trim_end().rsplit_once(char::is_whitespace)?;
+    let number = number.parse().ok()?;
+    let (_, word) = before.trim_end().rsplit_once(char::is_whitespace)?;
+    word.eq_ignore_ascii_case("LIMIT").then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_at_the_end_bounds_the_rows() {
+        assert_eq!(limit("SELECT a FROM t LIMIT 20"), Some(20));
+        assert_eq!(limit("SELECT a FROM t limit\n 20 "), Some(20));
+        assert_eq!(limit("SELECT a FROM t LIMIT 20 OFFSET 5"), None);
+        assert_eq!(limit("SELECT * FROM (SELECT a FROM t LIMIT 20)"), None);
+        assert_eq!(limit("SELECT a FROM t -- LIMIT 20"), None);
+        assert_eq!(limit("SELECT 'LIMIT 20'"), None);
+        assert_eq!(limit("SELECT a FROM t LIMIT $1"), None);
+    }
+}

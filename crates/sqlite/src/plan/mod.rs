@@ -1,0 +1,162 @@
+//! Planning a statement and running its plan.
+
+mod complaint;
+mod explain;
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use rusqlite::Statement as Prepared;
+use tidegate_core::{Error, ErrorKind, Job};
+use tidegate_query::{Parameter, Plan, Rows, Statement};
+
+use crate::answer::{Handover, Reader, ResultColumn, describe, schema_of};
+use crate::failure::Failure;
+use crate::pool::Pool;
+use crate::session::{Reading, Running};
+use explain::Explained;
+
+/// A statement as the engine has it: text and values.
+///
+/// Not the checked statement itself, so that the engine's own wall can be tried with what no check would let through.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// The SQL.
+    pub(crate) sql: String,
+    /// The values of its placeholders, the first for `$1`.
+    pub(crate) parameters: Vec<Parameter>,
+    /// The tables that it is known to read, to help with unknown columns.
+    pub(crate) tables: Vec<String>,
+}
+
+impl From<&Statement> for Asked {
+    fn from(statement: &Statement) -> Self {
+        Self {
+            sql: statement.text().to_owned(),
+            parameters: statement.parameters().to_vec(),
+            tables: statement.tables().to_vec(),
+        }
+    }
+}
+
+/// A plan of SQLite.
+pub(crate) struct SqlitePlan {
+    pool: Arc<Pool>,
+    asked: Asked,
+    columns: Vec<ResultColumn>,
+    schema: SchemaRef,
+    explained: Explained,
+}
+
+/// Plans `asked`.
+///
+/// # Errors
+/// What SQLite or the wall refuses, with what would mend it.
+pub(crate) async fn plan(pool: Arc<Pool>, asked: Asked) -> Result<SqlitePlan, Error> {
+    let (planned, database) = (asked.clone(), pool.database().clone());
+    let work = move |reading: &Reading<'_>| {
+        let look = || -> Result<_, Failure> {
+            let statement = reading.prepare(&planned.sql)?;
+            let columns = describe(reading, &statement, &planned.sql)?;
+            drop(statement);
+            Ok((columns, Explained::of(&planned.sql, &reading.explain(&planned.sql)?)))
+        };
+        look().map_err(|failure| complaint::with_choices(failure, reading, &planned, &database))
+    };
+    let (columns, explained) = pool.read(Running::unbounded(), work).await?;
+    Ok(SqlitePlan { pool, asked, schema: schema_of(&columns), columns, explained })
+}
+
+#[async_trait]
+impl Plan for SqlitePlan {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn estimated_rows(&self) -> Option<u64> {
+        self.explained.rows_max
+    }
+
+    fn estimated_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_blocking(&self) -> bool {
+        self.explained.is_blocking
+    }
+
+    fn explain(&self) -> String {
+        self.explained.text.clone()
+    }
+
+    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
+        let running = Running::new(job.cancellation(), Some(job.deadline()));
+        let place = tokio::select! {
+            biased;
+            () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            place = self.pool.place() => place?,
+        };
+        let handover = Handover::new(&self.columns, self.schema.clone(), self.pool.options());
+        let reader = Reader::new(handover.clone(), running.clone());
+        let (asked, columns, database) = (self.asked, self.columns, self.pool.database().clone());
+        self.pool.start(place, move |session| {
+            let outcome = session.read(&running, |reading| pump(reading, &asked, &columns, &handover, &running));
+            // The rows have ended well only when the transaction has too.
+            handover.end(outcome.map_err(|failure| failure.into_error(&database)));
+        })?;
+        let batches = futures::stream::unfold(reader, |mut reader| async move {
+            let batch = reader.next().await?;
+            Some((batch, reader))
+        });
+        Ok(Rows { schema: self.schema, batches: Box::pin(batches) })
+    }
+}
+
+/// Reads the rows of `asked` and puts them into `handover`.
+fn pump(
+    reading: &Reading<'_>,
+    asked: &Asked,
+    columns: &[ResultColumn],
+    handover: &Handover,
+    running: &Running,
+) -> Result<(), Failure> {
+    let mut statement = reading.prepare(&asked.sql)?;
+    // Somebody may have changed the tables since the statement was planned.
+    if describe(reading, &statement, &asked.sql)? != columns {
+        return Err(Failure::Changed);
+    }
+    bind(&mut statement, &asked.parameters)?;
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(|error| reading.failed(error))? {
+        handover.put(row, running)?;
+    }
+    Ok(())
+}
+
+/// Binds the parameters by their numbers: to SQLite `$2` is a name, and its place that of its first mention.
+fn bind(statement: &mut Prepared<'_>, parameters: &[Parameter]) -> Result<(), Failure> {
+    for place in 1..=statement.parameter_count() {
+        let number = match statement.parameter_name(place) {
+            None => Some(place),
+            Some(name) => name.get(1..).and_then(|digits| digits.parse().ok()),
+        };
+        let parameter = number.and_then(|number: usize| parameters.get(number.checked_sub(1)?));
+        match parameter {
+            None => {
+                let message = format!("placeholder {place} has no value");
+                return Err(Failure::Told(Error::new(ErrorKind::InvalidArguments, message)));
+            }
+            Some(Parameter::Null) => statement.raw_bind_parameter(place, None::<i64>)?,
+            // SQLite has no booleans: its TRUE is 1.
+            Some(Parameter::Boolean(value)) => statement.raw_bind_parameter(place, value)?,
+            Some(Parameter::Integer(value)) => statement.raw_bind_parameter(place, value)?,
+            Some(Parameter::Float(value)) => statement.raw_bind_parameter(place, value)?,
+            Some(Parameter::Text(value)) => statement.raw_bind_parameter(place, value)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

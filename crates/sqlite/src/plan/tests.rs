@@ -1,0 +1,173 @@
+//! Attempts to get out, with no parser and no policy in front of the engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tidegate_core::Error;
+
+use super::{Asked, plan};
+use crate::files::Files;
+use crate::options::SqliteOptions;
+use crate::pool::Pool;
+use crate::session::{Reading, Running};
+
+struct Attempts {
+    folder: tempfile::TempDir,
+    pool: Arc<Pool>,
+}
+
+impl Attempts {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("attempts").tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let secret = Connection::open(path("secret.db")).unwrap();
+        secret.execute_batch("CREATE TABLE secrets (a); INSERT INTO secrets VALUES ('the secret')").unwrap();
+        let data = Connection::open(path("data.db")).unwrap();
+        let sql = "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2); CREATE VIEW extension AS SELECT load_extension('x');
+            CREATE VIEW settings AS SELECT * FROM pragma_table_info('t');
+            CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES ('fox');
+            CREATE TRIGGER after_insert AFTER INSERT ON t BEGIN DELETE FROM t; END;";
+        data.execute_batch(sql).unwrap();
+        let files = Files::new("shop", vec![path("data.db")]).unwrap();
+        let pool = Arc::new(Pool::new("shop".into(), files, SqliteOptions::default()));
+        Self { folder, pool }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Plans `sql` and, if that is let through, runs it to its end.
+    async fn attempt(&self, sql: &str) -> Result<usize, Error> {
+        let asked = Asked { sql: sql.to_owned(), parameters: Vec::new(), tables: Vec::new() };
+        plan(self.pool.clone(), asked).await?;
+        let sql = sql.to_owned();
+        let work = move |reading: &Reading<'_>| {
+            let mut statement = reading.prepare(&sql)?;
+            let mut rows = statement.raw_query();
+            let mut count = 0;
+            while rows.next().map_err(|error| reading.failed(error))?.is_some() {
+                count += 1;
+            }
+            Ok(count)
+        };
+        self.pool.read(Running::unbounded(), work).await
+    }
+
+    /// Everything in the folder, byte for byte.
+    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+        files.sort();
+        files
+    }
+}
+
+#[tokio::test]
+async fn every_attempt_to_get_out_is_refused_and_leaves_nothing_behind() {
+    let attempts = Attempts::new();
+    let secret = attempts.path("secret.db").display().to_string();
+    let new = attempts.path("new.db").display().to_string();
+    let before = attempts.files();
+    let statements = [
+        format!("ATTACH '{secret}' AS s"),
+        format!("ATTACH '{new}' AS s"),
+        format!("ATTACH 'file:{secret}?mode=rw' AS s"),
+        "ATTACH ':memory:' AS s".to_owned(),
+        "DETACH main".to_owned(),
+        format!("VACUUM INTO '{new}'"),
+        "VACUUM".to_owned(),
+        "PRAGMA writable_schema = ON".to_owned(),
+        "PRAGMA query_only = OFF".to_owned(),
+        "PRAGMA journal_mode = DELETE".to_owned(),
+        "PRAGMA table_info(t)".to_owned(),
+        "PRAGMA data_version".to_owned(),
+        "PRAGMA hard_heap_limit = 1".to_owned(),
+        format!("PRAGMA temp_store_directory = '{}'", attempts.folder.path().display()),
+        "SELECT * FROM pragma_table_info('t')".to_owned(),
+        "SELECT * FROM pragma_database_list".to_owned(),
+        "SELECT * FROM pragma_query_only(0)".to_owned(),
+        "SELECT * FROM settings".to_owned(),
+        "SELECT load_extension('x')".to_owned(),
+        "SELECT 1 WHERE LOAD_EXTENSION('x', 'y')".to_owned(),
+        "SELECT * FROM extension".to_owned(),
+        "SELECT readfile('/etc/passwd')".to_owned(),
+        format!("SELECT writefile('{new}', 'x')"),
+        "SELECT fts3_tokenizer('simple')".to_owned(),
+        "SELECT sqlite_log(1, 'x')".to_owned(),
+        "SELECT * FROM dbstat".to_owned(),
+        "SELECT * FROM sqlite_dbpage".to_owned(),
+        "CREATE TABLE u (a)".to_owned(),
+        "CREATE TEMP TABLE u (a)".to_owned(),
+        "CREATE TEMP VIEW u AS SELECT 1".to_owned(),
+        "CREATE TEMP TRIGGER u AFTER INSERT ON t BEGIN SELECT 1; END".to_owned(),
+        "CREATE VIRTUAL TABLE u USING fts5(a)".to_owned(),
+        "CREATE VIRTUAL TABLE temp.u USING rtree(a, b, c)".to_owned(),
+        "CREATE INDEX u ON t (a)".to_owned(),
+        "INSERT INTO t VALUES (3)".to_owned(),
+        "INSERT INTO t VALUES (3) RETURNING a".to_owned(),
+        "INSERT INTO notes (notes) VALUES ('rebuild')".to_owned(),
+        "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x".to_owned(),
+        "WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x".to_owned(),
+        "UPDATE t SET a = 9 RETURNING a".to_owned(),
+        "DELETE FROM t RETURNING a".to_owned(),
+        "REPLACE INTO t VALUES (1)".to_owned(),
+        "UPDATE sqlite_schema SET sql = ''".to_owned(),
+        "DROP TABLE t".to_owned(),
+        "ALTER TABLE t RENAME TO u".to_owned(),
+        "REINDEX".to_owned(),
+        "ANALYZE".to_owned(),
+        "BEGIN".to_owned(),
+        "COMMIT".to_owned(),
+        "END".to_owned(),
+        "ROLLBACK".to_owned(),
+        "SAVEPOINT s".to_owned(),
+        "RELEASE s".to_owned(),
+        "SELECT 1; DELETE FROM t".to_owned(),
+        "SELECT 1; SELECT 2".to_owned(),
+        "EXPLAIN SELECT a FROM t".to_owned(),
+        "EXPLAIN QUERY PLAN SELECT a FROM t".to_owned(),
+        "-- nothing".to_owned(),
+        String::new(),
+        "SELECT 1 \0 ; DELETE FROM t".to_owned(),
+        "SELECT zeroblob(1000000000)".to_owned(),
+        "SELECT printf('%.*c', 1000000000, 'x')".to_owned(),
+        "SELECT group_concat(hex(zeroblob(1000000))) FROM json_each('[1,2,3,4,5,6,7,8,9,10]')".to_owned(),
+    ];
+    let mut answered = Vec::new();
+    let mut words = String::new();
+    for statement in &statements {
+        match attempts.attempt(statement).await {
+            Ok(rows) => answered.push(format!("{statement}: {rows} rows")),
+            Err(error) => words.push_str(&format!("{statement}\n    {}\n", error.message())),
+        }
+    }
+    assert!(answered.is_empty(), "{}", answered.join("\n"));
+    let words = words.replace(&attempts.folder.path().display().to_string(), "…");
+    insta::assert_snapshot!(words, @"");
+    assert_eq!(attempts.attempt("SELECT a FROM t").await.unwrap(), 2);
+    assert_eq!(attempts.files(), before);
+}
+
+#[tokio::test]
+async fn the_wall_is_shut_after_our_own_sql() {
+    let attempts = Attempts::new();
+    let work = |reading: &Reading<'_>| {
+        crate::tables::catalog(reading)?;
+        Ok(reading.prepare("SELECT * FROM pragma_table_list").is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
+    };
+    assert!(!attempts.pool.read(Running::unbounded(), work).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_panic_costs_the_connection_and_not_the_place() {
+    let attempts = Attempts::new();
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let panicked = attempts.pool.read(Running::unbounded(), |_| -> Result<(), _> { panic!("a fault") }).await;
+    std::panic::set_hook(hook);
+    assert_eq!(panicked.unwrap_err().kind(), tidegate_core::ErrorKind::Internal);
+    assert_eq!(attempts.attempt("SELECT a FROM t").await.unwrap(), 2);
+    assert_eq!((attempts.pool.free(), attempts.pool.idle()), (4, 1));
+}

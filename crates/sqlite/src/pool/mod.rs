@@ -1,0 +1,121 @@
+//! A bounded number of connections, each on a thread of its own, since SQLite waits where it works.
+
+mod worker;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tidegate_core::{Error, ErrorKind};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::failure::Failure;
+use crate::files::Files;
+use crate::options::SqliteOptions;
+use crate::session::{Reading, Running, Session, StopOnDrop};
+use worker::{Order, Worker};
+
+/// The connections of one database.
+pub(crate) struct Pool {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    database: Arc<str>,
+    files: Arc<Files>,
+    options: Arc<SqliteOptions>,
+    places: Arc<Semaphore>,
+    /// Threads without work; the one used last is last.
+    idle: Mutex<Vec<Worker>>,
+}
+
+/// The right to use a connection.
+pub(crate) struct Place {
+    #[expect(dead_code, reason = "it works when it is dropped")]
+    permit: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    /// A pool of connections to `files`; none is opened yet.
+    pub(crate) fn new(database: Arc<str>, files: Files, options: SqliteOptions) -> Self {
+        let places = Arc::new(Semaphore::new(options.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+        let (files, options) = (Arc::new(files), Arc::new(options));
+        Self { inner: Arc::new(Inner { database, files, options, places, idle: Mutex::default() }) }
+    }
+
+    /// The bounds.
+    pub(crate) fn options(&self) -> &SqliteOptions {
+        &self.inner.options
+    }
+
+    /// The database's name.
+    pub(crate) fn database(&self) -> &Arc<str> {
+        &self.inner.database
+    }
+
+    /// Connections that nobody uses now, open or not.
+    pub(crate) fn free(&self) -> usize {
+        self.inner.places.available_permits()
+    }
+
+    /// Threads that wait for work.
+    #[cfg(test)]
+    pub(crate) fn idle(&self) -> usize {
+        self.inner.idle.lock().len()
+    }
+
+    /// Waits for a place; dropping the wait gives it up.
+    ///
+    /// # Errors
+    /// Never while the pool stands.
+    pub(crate) async fn place(&self) -> Result<Place, Error> {
+        let permit = self.inner.places.clone().acquire_owned().await;
+        permit
+            .map(|permit| Place { permit })
+            .map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
+    }
+
+    /// Does `work` on a connection and waits for what it returns; dropping the wait stops it.
+    ///
+    /// # Errors
+    /// What `work` fails with, in the caller's words.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        running: Arc<Running>,
+        work: impl FnOnce(&Reading<'_>) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Error> {
+        let place = self.place().await?;
+        let (sender, receiver) = oneshot::channel();
+        let _stop = StopOnDrop(running.clone());
+        self.start(place, move |session| {
+            // Who no longer waits needs no answer.
+            let _ = sender.send(session.read(&running, work));
+        })?;
+        match receiver.await {
+            Ok(outcome) => outcome.map_err(|failure| failure.into_error(self.database())),
+            Err(_) => Err(Error::internal("work on a connection to SQLite panicked")),
+        }
+    }
+
+    /// Starts `work` on a connection; its place is given back when it ends.
+    ///
+    /// # Errors
+    /// `Unavailable` when no thread can be started.
+    pub(crate) fn start(&self, place: Place, work: impl FnOnce(&mut Session) + Send + 'static) -> Result<(), Error> {
+        let mut order = Order { work: Box::new(work), place };
+        loop {
+            let idle = self.inner.idle.lock().pop();
+            let worker = match idle {
+                Some(worker) => worker,
+                None => Worker::start(&self.inner).map_err(|error| {
+                    Error::new(ErrorKind::Unavailable, "cannot start a thread for SQLite")
+                        .with_detail(error.to_string())
+                })?,
+            };
+            match worker.give(order) {
+                Ok(()) => return Ok(()),
+                // The thread has ended, which only a fault of ours does; another may live.
+                Err(back) => order = back,
+            }
+        }
+    }
+}

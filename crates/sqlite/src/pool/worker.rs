@@ -1,0 +1,102 @@
+//! A thread with a connection: it takes one piece of work after the other, and ends when none comes for a while.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+use super::{Inner, Place};
+use crate::session::Session;
+
+/// The stack of a thread, reserved but not held: SQLite walks expressions and subqueries recursively, as deep as its
+/// limits let it, in unoptimised builds too.
+const STACK_BYTES: usize = 16 << 20;
+
+/// A piece of work, and the place that it holds until it is done.
+pub(super) struct Order {
+    pub(super) work: Box<dyn FnOnce(&mut Session) + Send>,
+    pub(super) place: Place,
+}
+
+/// The way to a thread. Only one owner at a time has it, so there is never more than one order on the way.
+pub(super) struct Worker {
+    id: u64,
+    orders: SyncSender<(Order, Worker)>,
+}
+
+impl Worker {
+    /// Starts a thread for the connections of `pool`.
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub(super) fn start(pool: &Arc<Inner>) -> io::Result<Self> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = sync_channel(1);
+        let thread = Thread {
+            id,
+            orders: receiver,
+            session: Session::new(pool.files.clone(), pool.options.clone()),
+            pool: Arc::downgrade(pool),
+            idle_timeout: pool.options.idle_timeout,
+        };
+        thread::Builder::new()
+            .name("tidegate-sqlite".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || thread.serve())?;
+        Ok(Self { id, orders: sender })
+    }
+
+    /// Hands `order` over, and the worker with it, which comes back to the pool when the work is done.
+    ///
+    /// # Errors
+    /// The order, when the thread has ended.
+    pub(super) fn give(self, order: Order) -> Result<(), Order> {
+        let orders = self.orders.clone();
+        orders.send((order, self)).map_err(|back| back.0.0)
+    }
+}
+
+/// The thread's side.
+struct Thread {
+    id: u64,
+    orders: Receiver<(Order, Worker)>,
+    session: Session,
+    pool: Weak<Inner>,
+    idle_timeout: Duration,
+}
+
+impl Thread {
+    /// Works until the pool is gone or nothing came for long.
+    fn serve(mut self) {
+        loop {
+            let order = match self.orders.recv_timeout(self.idle_timeout) {
+                Err(RecvTimeoutError::Timeout) if self.resigns() => return,
+                // Somebody has taken the worker just now, so an order comes.
+                Err(RecvTimeoutError::Timeout) => self.orders.recv().ok(),
+                received => received.ok(),
+            };
+            let Some((Order { work, place }, worker)) = order else { return };
+            let session = &mut self.session;
+            if catch_unwind(AssertUnwindSafe(|| work(session))).is_err() {
+                // Who waits for the work sees that nothing came of it.
+                self.session.close();
+            }
+            if let Some(pool) = self.pool.upgrade() {
+                pool.idle.lock().push(worker);
+            }
+            drop(place);
+        }
+    }
+
+    /// Takes this thread from the idle ones, if it is among them or the pool is gone.
+    fn resigns(&self) -> bool {
+        let Some(pool) = self.pool.upgrade() else { return true };
+        let mut idle = pool.idle.lock();
+        let position = idle.iter().position(|worker| worker.id == self.id);
+        position.map(|position| idle.remove(position)).is_some()
+    }
+}

@@ -1,0 +1,126 @@
+//! The columns of one table.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+use tidegate_query::Column;
+
+use super::{Kind, Table};
+use crate::answer::ValueKind;
+use crate::failure::Failure;
+use crate::session::Reading;
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableColumn {
+    /// Its name.
+    pub(crate) name: String,
+    declared: String,
+    is_not_null: bool,
+    /// Its place in the primary key, from 1; 0 when it is not in it.
+    key_place: i64,
+    /// Whether it is another name of the rowid, and so always an integer.
+    is_rowid: bool,
+    generated: Generated,
+    references: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Generated {
+    No,
+    WhenRead,
+    WhenWritten,
+}
+
+/// The columns of `table`, without those that a virtual table hides.
+///
+/// # Errors
+/// What SQLite says.
+pub(crate) fn columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<TableColumn>, Failure> {
+    Ok(reading.ours(|connection| {
+        let mut references = references(connection, table)?;
+        let mut statement = connection
+            .prepare("SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1")?;
+        let rows = statement.query_map([&table.name, &table.schema], |row| {
+            let name: String = row.get(0)?;
+            Ok(TableColumn {
+                references: references.remove(&name.to_lowercase()),
+                name,
+                declared: row.get(1)?,
+                is_not_null: row.get(2)?,
+                key_place: row.get(3)?,
+                is_rowid: false,
+                generated: match row.get::<_, i64>(4)? {
+                    2 => Generated::WhenRead,
+                    3 => Generated::WhenWritten,
+                    _ => Generated::No,
+                },
+            })
+        })?;
+        let mut columns = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        if table.kind == Kind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
+            // A primary key that needs no index is the rowid itself.
+            columns.iter_mut().for_each(|column| column.is_rowid = column.key_place > 0);
+        }
+        Ok(columns)
+    })?)
+}
+
+/// What columns refer to, as `table(column)`, by their names in lower case.
+fn references(connection: &Connection, table: &Table) -> rusqlite::Result<HashMap<String, String>> {
+    let mut statement =
+        connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;
+    let rows = statement.query_map([&table.name, &table.schema], |row| {
+        let (from, to_table, to): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        // Without a column the primary key is meant.
+        let target = to.map_or_else(|| to_table.clone(), |to| format!("{to_table}({to})"));
+        Ok((from.to_lowercase(), target))
+    })?;
+    rows.collect()
+}
+
+/// Whether the primary key has an index of its own.
+fn has_key_index(connection: &Connection, table: &Table) -> rusqlite::Result<bool> {
+    let sql = "SELECT count(*) FROM pragma_index_list(?1, ?2) WHERE origin = 'pk'";
+    connection.query_row(sql, [&table.name, &table.schema], |row| row.get(0))
+}
+
+impl TableColumn {
+    /// The type of its values, if all of them have it.
+    pub(crate) fn certain_kind(&self, table: &Table) -> Option<ValueKind> {
+        if self.is_rowid {
+            return Some(ValueKind::Integer);
+        }
+        // SQLite does not look at the type of what is computed on reading.
+        if !table.is_strict || self.generated == Generated::WhenRead {
+            return None;
+        }
+        match self.declared.to_uppercase().as_str() {
+            "INT" | "INTEGER" => Some(ValueKind::Integer),
+            "REAL" => Some(ValueKind::Real),
+            "TEXT" => Some(ValueKind::Text),
+            "BLOB" => Some(ValueKind::Blob),
+            _ => None,
+        }
+    }
+
+    /// The column as callers see it.
+    pub(crate) fn describe(self, table: &Table) -> Column {
+        // Elsewhere SQLite lets a primary key be null, by an old mistake.
+        let is_key = self.key_place > 0 && (self.is_rowid || table.is_without_rowid || table.is_strict);
+        let mut notes = Vec::new();
+        if self.key_place > 0 {
+            notes.push("primary key".to_owned());
+        }
+        if self.generated != Generated::No {
+            notes.push("generated".to_owned());
+        }
+        notes.extend(self.references.as_ref().map(|target| format!("references {target}")));
+        Column {
+            nullable: !self.is_not_null && !is_key,
+            type_name: if self.declared.is_empty() { "any".to_owned() } else { self.declared },
+            comment: (!notes.is_empty()).then(|| notes.join(", ")),
+            name: self.name,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The tables, views and virtual tables of the files, and their columns.
+
+mod column;
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_query::{Catalog, TableEntry, TableStatus};
+
+use crate::failure::{Failure, words};
+use crate::session::Reading;
+pub(crate) use column::columns;
+
+/// Tables that an error names at most.
+const CHOICES_MAX: usize = 20;
+
+/// A table as SQLite lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// The file that it is in.
+    pub(crate) schema: String,
+    /// Its name there.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Whether it has no rowid.
+    pub(crate) is_without_rowid: bool,
+    /// Whether its columns hold only what their types say.
+    pub(crate) is_strict: bool,
+}
+
+/// What a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Rows of the file.
+    Table,
+    /// A query.
+    View,
+    /// Rows that a module makes, such as a full-text index.
+    Virtual,
+}
+
+/// The tables of all files, without SQLite's own and without those that virtual tables keep their data in.
+///
+/// # Errors
+/// What SQLite says.
+pub(crate) fn list(reading: &Reading<'_>) -> Result<Vec<Table>, Failure> {
+    const SQL: &str = "SELECT schema, name, type, wr, strict FROM pragma_table_list \
+        WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    let tables = reading.ours(|connection| {
+        let mut statement = connection.prepare(SQL)?;
+        let rows = statement.query_map([], |row| {
+            let kind: String = row.get(2)?;
+            let kind = match kind.as_str() {
+                "view" => Kind::View,
+                "virtual" => Kind::Virtual,
+                _ => Kind::Table,
+            };
+            Ok(Table {
+                schema: row.get(0)?,
+                name: row.get(1)?,
+                kind,
+                is_without_rowid: row.get(3)?,
+                is_strict: row.get(4)?,
+            })
+        })?;
+        rows.collect::<rusqlite::Result<Vec<_>>>()
+    })?;
+    let is_of_a_file = |table: &Table| reading.files.all.iter().any(|file| file.schema == table.schema);
+    Ok(tables.into_iter().filter(is_of_a_file).collect())
+}
+
+/// The catalog as callers see it.
+///
+/// # Errors
+/// What SQLite says; a single view that cannot be read is listed with its reason.
+pub(crate) fn catalog(reading: &Reading<'_>) -> Result<Catalog, Failure> {
+    let mut counts = HashMap::new();
+    for file in &reading.files.all {
+        // Nobody has ever counted the rows where the table of counts is missing.
+        let counted = reading.ours(|connection| rows_counted(connection, &file.schema)).unwrap_or_default();
+        counts.extend(counted.into_iter().map(|(table, rows)| ((file.schema.clone(), table), rows)));
+    }
+    let mut tables: Vec<TableEntry> = list(reading)?
+        .into_iter()
+        .map(|table| TableEntry {
+            name: reading.files.display(&table.schema, &table.name),
+            rows: counts.get(&(table.schema.clone(), table.name.clone())).copied(),
+            comment: None,
+            status: status(reading, &table),
+        })
+        .collect();
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Catalog { tables })
+}
+
+/// The rows of each table, as the owner's last ANALYZE counted them.
+fn rows_counted(connection: &Connection, schema: &str) -> rusqlite::Result<Vec<(String, u64)>> {
+    let sql = format!("SELECT tbl, max(CAST(stat AS INTEGER)) FROM {}.sqlite_stat1 GROUP BY tbl", quoted(schema));
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.raw_query();
+    let mut counted = Vec::new();
+    while let Some(row) = rows.next()? {
+        // The file's owner may have written anything there.
+        if let (Ok(table), Ok(count)) = (row.get::<_, String>(0), row.get::<_, i64>(1)) {
+            counted.extend(u64::try_from(count).ok().map(|count| (table, count)));
+        }
+    }
+    Ok(counted)
+}
+
+/// Whether a table can be read, so far as that is seen without reading it.
+fn status(reading: &Reading<'_>, table: &Table) -> TableStatus {
+    if table.kind == Kind::Table {
+        return TableStatus::Readable;
+    }
+    match reading.prepare(&format!("SELECT * FROM {}.{}", quoted(&table.schema), quoted(&table.name))) {
+        Ok(_) => TableStatus::Readable,
+        Err(Failure::Sqlite(error)) => TableStatus::Unreadable(words(&error)),
+        Err(failure) => TableStatus::Unreadable(failure.to_string()),
+    }
+}
+
+/// The table that a caller means by `name`: as the catalog has it, or bare where only one file has such a table.
+///
+/// # Errors
+/// `NotFound` with the nearest names, `InvalidArguments` when several files have it.
+pub(crate) fn find(reading: &Reading<'_>, name: &str, database: &str) -> Result<Table, Failure> {
+    let tables = list(reading)?;
+    let display = |table: &Table| reading.files.display(&table.schema, &table.name);
+    let is_meant = |table: &&Table| {
+        display(table).eq_ignore_ascii_case(name)
+            || format!("{}.{}", table.schema, table.name).eq_ignore_ascii_case(name)
+    };
+    let is_bare = |table: &&Table| table.name.eq_ignore_ascii_case(name);
+    let mut meant: Vec<&Table> = tables.iter().filter(is_meant).collect();
+    if meant.is_empty() {
+        meant = tables.iter().filter(is_bare).collect();
+    }
+    match meant.as_slice() {
+        [table] => Ok((*table).clone()),
+        [] => {
+            let names: Vec<String> = tables.iter().map(display).collect();
+            let error = Error::new(ErrorKind::NotFound, format!("there is no table {name:?} in {database:?}"));
+            Err(Failure::Told(error.with_choices(choices(name, &names))))
+        }
+        several => {
+            let error =
+                Error::new(ErrorKind::InvalidArguments, format!("several files of {database:?} have a table {name:?}"));
+            Err(Failure::Told(error.with_choices(several.iter().map(|table| display(table)))))
+        }
+    }
+}
+
+/// The names like `wanted`, or the first of all when none is.
+pub(crate) fn choices(wanted: &str, names: &[String]) -> Vec<String> {
+    let near = nearest(wanted, names.iter().map(String::as_str));
+    if near.is_empty() { names.iter().take(CHOICES_MAX).cloned().collect() } else { near }
+}
+
+/// `name` as SQL has it.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,156 @@
+//! Each value in its own type, through the formats; random values come back as they went in.
+
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+use rusqlite::types::Value;
+use tidegate_query::{Format, Parameter, output_schema};
+
+use crate::support::{Folder, of};
+
+const MIXED: &str = "
+    CREATE TABLE mixed (id INTEGER PRIMARY KEY, value, flag BOOLEAN, day DATE);
+    INSERT INTO mixed VALUES
+        (1, 9007199254740993, TRUE, '2024-02-29'), (2, 2.0, FALSE, 45000), (3, 'a,\"b', 'yes', NULL),
+        (4, x'00ff', NULL, NULL), (5, NULL, NULL, NULL), (6, 1e999, NULL, NULL), (7, CAST(x'61ff62' AS TEXT), NULL, NULL);
+    CREATE TABLE strict (n INT, r REAL, t TEXT, b BLOB, a ANY, g INT AS (n + 1), s INT AS (n + 1) STORED) STRICT;
+    INSERT INTO strict (n, r, t, b, a) VALUES (1, 2, 'three', x'04', 'five'), (NULL, NULL, NULL, NULL, NULL);";
+
+#[tokio::test]
+async fn each_value_keeps_its_type_in_every_format() {
+    let (_folder, node) = of(MIXED);
+    let sql = "SELECT * FROM mixed";
+    insta::assert_snapshot!(node.answer(sql, Format::Ndjson).await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer(sql, Format::Table).await.unwrap(), @"");
+    insta::assert_snapshot!(node.rows(sql).await, @"");
+    insta::assert_snapshot!(node.answer(sql, Format::Toon).await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer(sql, Format::Markdown).await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer("SELECT * FROM strict", Format::Ndjson).await.unwrap(), @"");
+}
+
+#[tokio::test]
+async fn unique_values_of_a_column_without_a_type() {
+    let (_folder, node) =
+        of("CREATE TABLE t (v); INSERT INTO t VALUES (2), ('b'), (1.5), (NULL), (2), ('a'), (x'00'), (1)");
+    insta::assert_snapshot!(node.extract("SELECT v FROM t", "v").await.unwrap(), @"");
+}
+
+#[tokio::test]
+async fn types_are_told_only_where_they_are_certain() {
+    let (_folder, node) = of(&format!(
+        "{MIXED}
+        CREATE VIEW seen AS SELECT n FROM strict;
+        CREATE TABLE backward (id INTEGER PRIMARY KEY DESC);
+        CREATE TABLE named (rowid TEXT);
+        CREATE TABLE keyed (id INTEGER PRIMARY KEY) WITHOUT ROWID;"
+    ));
+    let mut told = String::new();
+    for sql in [
+        "SELECT * FROM strict",
+        "SELECT id, value, flag FROM mixed",
+        "SELECT rowid FROM mixed",
+        "SELECT rowid FROM strict",
+        "SELECT rowid FROM named",
+        "SELECT id FROM backward",
+        "SELECT id FROM keyed",
+        "SELECT n + 1, count(*) FROM strict",
+        "SELECT s.n AS m FROM mixed LEFT JOIN strict s ON s.n = mixed.id",
+        "SELECT x FROM (SELECT n AS x FROM strict)",
+        "SELECT n FROM seen",
+        "SELECT n FROM strict UNION ALL SELECT 'text'",
+        "SELECT x FROM (SELECT n AS x FROM strict UNION ALL SELECT 'text')",
+    ] {
+        let plan = node.plan(sql, Vec::new()).await.unwrap();
+        let types = plan
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| {
+                let data_type = match field.data_type() {
+                    DataType::Union(..) => "any".to_owned(),
+                    other => other.to_string(),
+                };
+                let declared =
+                    field.metadata().get("tidegate.type").map(|name| format!(" ({name})")).unwrap_or_default();
+                format!("{} {data_type}{declared}", field.name())
+            })
+            .collect::<Vec<_>>()
+            .join(", ");
+        told.push_str(&format!("{sql}\n    {types}\n"));
+        // What was told holds for the values.
+        node.batches(sql, Vec::new()).await.unwrap();
+    }
+    insta::assert_snapshot!(told, @"");
+}
+
+#[tokio::test]
+async fn the_schema_of_the_structured_answer_allows_each_type() {
+    let (_folder, node) = of(MIXED);
+    let plan = node.plan("SELECT value, id FROM mixed", Vec::new()).await.unwrap();
+    insta::assert_json_snapshot!(output_schema(&plan.schema())["properties"]["rows"]["items"]["properties"], @"");
+}
+
+#[tokio::test]
+async fn parameters_are_bound_by_their_numbers() {
+    let (_folder, node) = of(MIXED);
+    let parameters = vec![Parameter::Integer(3), Parameter::Text("x'; DROP TABLE mixed; --".to_owned())];
+    let sql = "SELECT $2 AS text, $1 AS number, typeof($1) AS type FROM mixed WHERE id = $1";
+    insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @"");
+    let parameters =
+        vec![Parameter::Boolean(true), Parameter::Null, Parameter::Float(1.5), Parameter::Text(String::new())];
+    let sql = "SELECT typeof(?) AS a, typeof(?) AS b, typeof(?) AS c, typeof(?) AS d";
+    insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @"");
+}
+
+#[tokio::test]
+async fn odd_names_of_columns_and_tables() {
+    let (_folder, node) = of(
+        "CREATE TABLE \"odd \"\" name;\" (\"a.b\", \"\", \"select\"); INSERT INTO \"odd \"\" name;\" VALUES (1, 2, 3)",
+    );
+    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", Format::Mcp).await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("odd \" name;").await.unwrap(), @"");
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<i64>().prop_map(Value::Integer),
+        // SQLite stores NaN as NULL.
+        any::<f64>().prop_filter("no NaN", |value| !value.is_nan()).prop_map(Value::Real),
+        any::<String>().prop_map(Value::Text),
+        proptest::collection::vec(any::<u8>(), 0..40).prop_map(Value::Blob),
+    ]
+}
+
+/// What a value is in JSON.
+fn json(value: &Value) -> serde_json::Value {
+    use base64::Engine as _;
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Integer(value) => (*value).into(),
+        Value::Real(value) if value.is_infinite() => (if *value > 0.0 { "Infinity" } else { "-Infinity" }).into(),
+        Value::Real(value) => (*value).into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::Blob(bytes) => base64::engine::general_purpose::STANDARD.encode(bytes).into(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_values_come_back_as_they_went_in(rows in proptest::collection::vec((value(), value()), 0..200)) {
+        let folder = Folder::new();
+        let mut writer = folder.write("data.db", "CREATE TABLE t (id INTEGER PRIMARY KEY, a, b)");
+        let transaction = writer.transaction().unwrap();
+        for (a, b) in &rows {
+            transaction.execute("INSERT INTO t (a, b) VALUES (?1, ?2)", [a, b]).unwrap();
+        }
+        transaction.commit().unwrap();
+        let node = folder.open(&["data.db"], Default::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let answer = runtime.block_on(node.answer("SELECT a, b FROM t ORDER BY id", Format::Mcp)).unwrap();
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let expected: Vec<_> = rows.iter().map(|(a, b)| serde_json::json!({"a": json(a), "b": json(b)})).collect();
+        prop_assert_eq!(answer, serde_json::Value::Array(expected));
+    }
+}

@@ -1,0 +1,116 @@
+//! Files that are no databases, vanish or are replaced; odd names and links.
+
+use std::fs;
+
+use rusqlite::Connection;
+use tidegate_sqlite::SqliteOptions;
+
+use crate::support::{Folder, of};
+
+#[tokio::test]
+async fn files_that_are_no_databases_are_told_about_without_their_path() {
+    let folder = Folder::new();
+    fs::write(
+        folder.join("text.db"),
+        "this is a text and no database, and it is long enough to be looked at. ".repeat(20),
+    )
+    .unwrap();
+    fs::write(folder.join("noise.db"), (0..8192_u32).map(|n| (n * 2_654_435_761 >> 13) as u8).collect::<Vec<_>>())
+        .unwrap();
+    drop(folder.write("good.db", "CREATE TABLE t (a)"));
+    let node = folder.open(&["text.db"], SqliteOptions::default());
+    insta::assert_snapshot!(node.refusal("SELECT 1").await, @"");
+    insta::assert_snapshot!(node.tables().await.unwrap_err(), @"");
+    let node = folder.open(&["good.db", "noise.db"], SqliteOptions::default());
+    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @"");
+    // An empty file is an empty database.
+    fs::write(folder.join("empty.db"), "").unwrap();
+    assert_eq!(folder.open(&["empty.db"], SqliteOptions::default()).tables().await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_damaged_file_fails_where_the_damage_is() {
+    let sql = "CREATE TABLE t (a); CREATE TABLE u (a); INSERT INTO u VALUES (1);
+        INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT hex(zeroblob(50)) FROM n";
+    let (folder, node) = of(sql);
+    let mut bytes = fs::read(folder.join("data.db")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 40_000].fill(0xa5);
+    fs::write(folder.join("data.db"), bytes).unwrap();
+    insta::assert_snapshot!(node.refusal("SELECT sum(length(a)) FROM t").await, @"");
+    assert_eq!(node.rows("SELECT a FROM u").await, "1");
+}
+
+#[tokio::test]
+async fn a_file_that_vanishes_and_comes_back() {
+    let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+    fs::rename(folder.join("data.db"), folder.join("away.db")).unwrap();
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    fs::rename(folder.join("away.db"), folder.join("data.db")).unwrap();
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_is_opened_again() {
+    let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    let other = |value: &str| {
+        drop(folder.write(
+            "other.db",
+            &format!("DROP TABLE IF EXISTS t; CREATE TABLE t (a, b); INSERT INTO t VALUES ('{value}', 2)"),
+        ));
+        folder.join("other.db")
+    };
+    assert_eq!(node.rows("SELECT * FROM t").await, "1");
+    fs::rename(other("moved"), folder.join("data.db")).unwrap();
+    assert_eq!(node.rows("SELECT * FROM t").await, "moved,2");
+    // Over the same file, so that only its content and time are others.
+    fs::copy(other("copied"), folder.join("data.db")).unwrap();
+    assert_eq!(node.rows("SELECT * FROM t").await, "copied,2");
+}
+
+#[tokio::test]
+async fn paths_are_taken_literally() {
+    let folder = Folder::new();
+    for name in ["what?mode=rwc&vfs=x.db", "100%41.db", "a'b\"c.db", "#.db", "ä ö.db"] {
+        drop(folder.write(name, "CREATE TABLE t (a); INSERT INTO t VALUES (1)"));
+        assert_eq!(folder.open(&[name], SqliteOptions::default()).rows("SELECT a FROM t").await, "1");
+        drop(folder.write("other.db", "CREATE TABLE IF NOT EXISTS u (a)"));
+        let several = folder.open(&[name, "other.db"], SqliteOptions::default());
+        assert_eq!(several.rows("SELECT a FROM t").await, "1", "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_are_followed() {
+    let folder = Folder::new();
+    let writer = folder.write("data.db", "PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    fs::create_dir(folder.join("links")).unwrap();
+    std::os::unix::fs::symlink(folder.join("data.db"), folder.join("links/link.db")).unwrap();
+    let node = folder.open(&["links/link.db"], SqliteOptions::default());
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+    writer.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+    assert_eq!(node.rows("SELECT count(*) FROM t").await, "2");
+    // A link that is turned to another file is another file.
+    drop(folder.write("other.db", "CREATE TABLE t (a); INSERT INTO t VALUES (3)"));
+    fs::remove_file(folder.join("links/link.db")).unwrap();
+    std::os::unix::fs::symlink(folder.join("other.db"), folder.join("links/link.db")).unwrap();
+    assert_eq!(node.rows("SELECT a FROM t").await, "3");
+}
+
+#[tokio::test]
+async fn nothing_is_ever_written() {
+    let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    let before = fs::read(folder.join("data.db")).unwrap();
+    node.rows("SELECT a FROM t ORDER BY a").await;
+    node.tables().await.unwrap();
+    drop(node);
+    assert_eq!(fs::read(folder.join("data.db")).unwrap(), before);
+    let names: Vec<_> = fs::read_dir(folder.join("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["data.db"]);
+    assert_eq!(
+        Connection::open(folder.join("data.db")).unwrap().query_row("SELECT a FROM t", [], |row| row.get(0)),
+        Ok(1)
+    );
+}

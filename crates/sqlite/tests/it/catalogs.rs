@@ -1,0 +1,69 @@
+//! Tables, views, columns, what cannot be read.
+
+use tidegate_query::Database;
+
+use crate::support::of;
+
+#[tokio::test]
+async fn tables_views_and_virtual_tables_are_listed_and_what_they_are_made_of_is_not() {
+    let (_folder, node) = of("
+        CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, amount REAL);
+        INSERT INTO orders (amount) VALUES (1), (2), (3);
+        CREATE TABLE empty (a);
+        CREATE INDEX by_amount ON orders (amount);
+        ANALYZE;
+        CREATE VIEW large AS SELECT * FROM orders WHERE amount > 2;
+        CREATE VIEW broken AS SELECT nothing FROM orders;
+        CREATE VIEW orphan AS SELECT * FROM missing;
+        CREATE VIEW asks AS SELECT load_extension('x');
+        CREATE VIRTUAL TABLE notes USING fts5(body);
+        INSERT INTO notes VALUES ('the quick brown fox'), ('a lazy dog');
+        CREATE VIRTUAL TABLE places USING rtree(id, low, high);
+        INSERT INTO places VALUES (1, 2, 3);");
+    insta::assert_snapshot!(node.tables().await.unwrap(), @"");
+    insta::assert_snapshot!(node.rows("SELECT rowid, body FROM notes WHERE notes MATCH 'fox' ORDER BY rank").await, @"");
+    insta::assert_snapshot!(node.rows("SELECT highlight(notes, 0, '<', '>') FROM notes('dog')").await, @"");
+    insta::assert_snapshot!(node.rows("SELECT id FROM places WHERE low < 5 AND high > 1").await, @"");
+    insta::assert_snapshot!(node.rows("SELECT amount FROM large").await, @"");
+    insta::assert_snapshot!(node.rows("SELECT value FROM json_each('[1, \"two\"]')").await, @"");
+    insta::assert_snapshot!(node.columns("notes").await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("large").await.unwrap(), @"");
+}
+
+#[tokio::test]
+async fn columns_tell_their_types_and_keys() {
+    let (_folder, node) = of("
+        CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(20) NOT NULL);
+        CREATE TABLE lines (
+            customer INTEGER REFERENCES customers(id), number INT, price DECIMAL(10, 2), total AS (price * 2),
+            anything, code TEXT REFERENCES codes, PRIMARY KEY (customer, number));
+        CREATE TABLE compact (code TEXT PRIMARY KEY, n) WITHOUT ROWID;");
+    insta::assert_snapshot!(node.columns("customers").await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("LINES").await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("main.compact").await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("customer").await.unwrap_err(), @"");
+}
+
+#[tokio::test]
+async fn a_plan_is_a_tree_and_tells_whether_it_waits() {
+    let (_folder, node) = of("
+        CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INT, amount REAL);
+        CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);");
+    let mut told = String::new();
+    for sql in [
+        "SELECT * FROM orders",
+        "SELECT * FROM orders ORDER BY id LIMIT 7",
+        "SELECT * FROM orders ORDER BY amount",
+        "SELECT count(*) FROM orders",
+        "SELECT name, sum(amount) FROM orders JOIN customers ON customers.id = customer GROUP BY name",
+        "SELECT name FROM customers WHERE id IN (SELECT customer FROM orders WHERE amount > $1)",
+        "SELECT id FROM orders UNION SELECT id FROM customers",
+    ] {
+        let parameters = if sql.contains('$') { vec![tidegate_query::Parameter::Integer(1)] } else { Vec::new() };
+        let plan = node.plan(sql, parameters).await.unwrap();
+        let (blocking, rows) = (plan.is_blocking(), plan.estimated_rows());
+        told.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain()));
+    }
+    insta::assert_snapshot!(told, @"");
+    assert_eq!((node.database.name(), node.database.kind()), ("shop", "sqlite"));
+}

@@ -1,0 +1,49 @@
+//! The words of errors.
+
+use tidegate_query::Parameter;
+use tidegate_sqlite::SqliteOptions;
+
+use crate::support::{of, of_options};
+
+const TABLES: &str = "
+    CREATE TABLE orders (id INTEGER PRIMARY KEY, customer, amount REAL);
+    CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT);";
+
+#[tokio::test]
+async fn unknown_names_come_with_those_that_exist() {
+    let (_folder, node) = of(TABLES);
+    insta::assert_snapshot!(node.refusal("SELECT * FROM order_s").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT amout FROM orders").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT o.nothing FROM orders o JOIN customers c ON c.id = o.customer").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT * FROM customers WHERE name = \"Ada\"").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT id FROM orders, customers").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT uper(name) FROM customers").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT upper(name, 1) FROM customers").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT abs(-9223372036854775807 - 1)").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT json('{')").await, @"");
+}
+
+#[tokio::test]
+async fn values_and_queries_beyond_a_bound_are_refused() {
+    let options = SqliteOptions { value_bytes_max: 1 << 20, memory_bytes: 64 << 20, ..SqliteOptions::default() };
+    let (_folder, node) = of_options(TABLES, options);
+    insta::assert_snapshot!(node.refusal("SELECT zeroblob(1000000000)").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT hex(zeroblob(500000)), hex(zeroblob(500001)), hex(zeroblob(500002)), hex(zeroblob(500003)), hex(zeroblob(500004))").await, @"");
+    let values = (0..200).map(|value| format!("hex(zeroblob({}))", 500_000 + value)).collect::<Vec<_>>().join(", ");
+    insta::assert_snapshot!(node.refusal(&format!("SELECT {values}")).await, @"");
+    insta::assert_snapshot!(node.refusal(&format!("SELECT 'a' LIKE '{}'", "%a".repeat(200))).await, @"");
+    // The database is as good as before.
+    assert_eq!(node.rows("SELECT count(*) FROM orders").await, "0");
+}
+
+#[tokio::test]
+async fn a_table_that_changes_after_planning_is_no_wrong_answer() {
+    let (folder, node) = of(TABLES);
+    let plan = node.plan("SELECT * FROM orders", Vec::<Parameter>::new()).await.unwrap();
+    drop(folder.write("data.db", "ALTER TABLE orders ADD COLUMN late INTEGER"));
+    let job = crate::support::TestJob::start(None).await;
+    let mut rows = plan.run(&job.job).await.unwrap();
+    let error = futures::StreamExt::next(&mut rows.batches).await.unwrap().unwrap_err();
+    insta::assert_snapshot!(format!("{}: {error}", error.kind().name()), @"");
+    assert_eq!(node.rows("SELECT count(late) FROM orders").await, "0");
+}

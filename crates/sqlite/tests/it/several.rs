@@ -1,0 +1,56 @@
+//! Several files as one database.
+
+use std::path::PathBuf;
+
+use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
+
+use crate::support::{Folder, Node};
+
+fn two() -> (Folder, Node) {
+    let folder = Folder::new();
+    drop(folder.write("shop.db", "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INT); CREATE TABLE log (a); INSERT INTO orders VALUES (1, 10), (2, 20); INSERT INTO log VALUES ('shop')"));
+    drop(folder.write("crm 2024.sqlite", "CREATE TABLE customers (id INTEGER PRIMARY KEY, name); CREATE TABLE log (a); INSERT INTO customers VALUES (10, 'Ada'); INSERT INTO log VALUES ('crm'); CREATE VIEW logged AS SELECT a FROM log"));
+    let node = folder.open(&["shop.db", "crm 2024.sqlite"], SqliteOptions::default());
+    (folder, node)
+}
+
+#[tokio::test]
+async fn tables_go_by_the_names_of_their_files() {
+    let (_folder, node) = two();
+    insta::assert_snapshot!(node.tables().await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("crm 2024.customers").await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("customers").await.unwrap(), @"");
+    insta::assert_snapshot!(node.columns("log").await.unwrap_err(), @"");
+    insta::assert_snapshot!(node.columns("shop.customers").await.unwrap_err(), @"");
+}
+
+#[tokio::test]
+async fn tables_of_several_files_are_joined() {
+    let (_folder, node) = two();
+    let sql = "SELECT o.id, c.name FROM shop.orders o LEFT JOIN \"crm 2024\".customers c ON c.id = o.customer";
+    assert_eq!(node.rows(sql).await, "1,Ada\n2,");
+    assert_eq!(node.rows("SELECT name FROM customers JOIN orders ON customer = customers.id").await, "Ada");
+    // A view knows the tables of its own file.
+    assert_eq!(node.rows("SELECT a FROM logged").await, "crm");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM log").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM crm.log").await, @"");
+}
+
+#[tokio::test]
+async fn files_that_cannot_stand_side_by_side_are_refused_at_once() {
+    let folder = Folder::new();
+    for name in ["a.db", "a.sqlite", "MAIN.db"] {
+        drop(folder.write(name, "CREATE TABLE t (a)"));
+    }
+    let refusal = |names: &[&str]| {
+        let files: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+        let error = SqliteDatabase::open("shop", files, SqliteOptions::default()).err().unwrap();
+        error.to_string().replace(&folder.join("").display().to_string(), "…/")
+    };
+    insta::assert_snapshot!(refusal(&["a.db", "a.sqlite"]), @"");
+    insta::assert_snapshot!(refusal(&["a.db", "MAIN.db"]), @"");
+    insta::assert_snapshot!(refusal(&["missing.db"]), @"");
+    insta::assert_snapshot!(refusal(&[]), @"");
+    insta::assert_snapshot!(refusal(&["a.db"; 11]), @"");
+    insta::assert_snapshot!(refusal(&[""]), @"");
+}

@@ -1,0 +1,224 @@
+//! Folders, files, questions, and how an answer is collected.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use futures::StreamExt;
+use rusqlite::Connection;
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Call, CallLimits, Caller, Chunk, Content, Error, Job, Metadata, Origin, Outcome, Principal, Registry, Reply,
+    ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+};
+use tidegate_query::{
+    Column, Database, Executor, Format, Mode, Parameter, Plan, Question, Rows, SqlDialect, Statement, TableStatus,
+};
+use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
+
+/// Longer than anything that is waited for here may take, on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for `future`, and fails when it takes forever.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} takes forever"))
+}
+
+/// A folder that is removed with the test.
+pub(crate) struct Folder {
+    root: tempfile::TempDir,
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self { root: tempfile::Builder::new().prefix("sqlite").tempdir().unwrap() }
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Makes or opens the file `name`, runs `sql` on it, and leaves it open.
+    pub(crate) fn write(&self, name: &str, sql: &str) -> Connection {
+        let connection = Connection::open(self.join(name)).unwrap();
+        connection.execute_batch(sql).unwrap();
+        connection
+    }
+
+    /// A database of the files `names`.
+    pub(crate) fn open(&self, names: &[&str], options: SqliteOptions) -> Node {
+        let files = names.iter().map(|name| self.join(name)).collect();
+        Node { database: Arc::new(SqliteDatabase::open("shop", files, options).unwrap()) }
+    }
+}
+
+/// A folder with the file `data.db`, made by `sql`, and a database of it.
+pub(crate) fn of(sql: &str) -> (Folder, Node) {
+    of_options(sql, SqliteOptions::default())
+}
+
+pub(crate) fn of_options(sql: &str, options: SqliteOptions) -> (Folder, Node) {
+    let folder = Folder::new();
+    drop(folder.write("data.db", sql));
+    let node = folder.open(&["data.db"], options);
+    (folder, node)
+}
+
+/// A database, and questions to it.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) database: Arc<SqliteDatabase>,
+}
+
+impl Node {
+    pub(crate) async fn plan(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Box<dyn Plan>, Error> {
+        let statement = Statement::parse(sql, SqlDialect::Sqlite)?.with_parameters(parameters)?;
+        self.database.plan(&statement, &Principal::anonymous()).await
+    }
+
+    /// Starts `sql` as the job of somebody who waits.
+    pub(crate) async fn start(&self, sql: &str) -> (TestJob, Rows) {
+        let job = TestJob::start(None).await;
+        let rows = self.plan(sql, Vec::new()).await.unwrap().run(&job.job).await.unwrap();
+        (job, rows)
+    }
+
+    pub(crate) async fn batches(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Vec<RecordBatch>, Error> {
+        let plan = self.plan(sql, parameters).await?;
+        let job = TestJob::start(None).await;
+        let rows = plan.run(&job.job).await?;
+        let mut batches = vec![RecordBatch::new_empty(rows.schema.clone())];
+        let mut stream = rows.batches;
+        while let Some(batch) = soon("a batch", stream.next()).await {
+            batches.push(batch?);
+        }
+        Ok(batches)
+    }
+
+    /// The values of an answer, a row a line, as CSV.
+    pub(crate) async fn rows(&self, sql: &str) -> String {
+        let text = self.answer(sql, Format::Csv).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let (_, rows) = text.split_once("\r\n").unwrap();
+        rows.trim_end().replace("\r\n", "\n")
+    }
+
+    /// The whole answer in `format`, as a caller gets it.
+    pub(crate) async fn answer(&self, sql: &str, format: Format) -> Result<String, Error> {
+        self.answer_of(Statement::parse(sql, SqlDialect::Sqlite)?, format, None).await
+    }
+
+    /// As [`Node::answer`], as JSON rows, with values for the placeholders.
+    pub(crate) async fn answer_with(&self, sql: &str, parameters: Vec<Parameter>) -> Result<String, Error> {
+        let statement = Statement::parse(sql, SqlDialect::Sqlite)?.with_parameters(parameters)?;
+        self.answer_of(statement, Format::Mcp, None).await
+    }
+
+    pub(crate) async fn extract(&self, sql: &str, column: &str) -> Result<String, Error> {
+        self.answer_of(Statement::parse(sql, SqlDialect::Sqlite)?, Format::Mcp, Some(column.to_owned())).await
+    }
+
+    async fn answer_of(&self, statement: Statement, format: Format, extract: Option<String>) -> Result<String, Error> {
+        let executor = Executor::new(Events::default());
+        let database: Arc<dyn Database> = self.database.clone();
+        let handler = handler_fn(move |job, reply| {
+            let question = Question {
+                database: database.clone(),
+                statement: statement.clone(),
+                max_rows: None,
+                format,
+                extract: extract.clone(),
+                mode: Mode::Streaming,
+                structured: false,
+                more: None,
+            };
+            let executor = executor.clone();
+            async move { executor.answer(question, &job, &reply).await }
+        });
+        let mut reply = call(Tool::new("ask", "asks", handler));
+        let mut text = String::new();
+        while let Some(event) = soon("the answer", reply.next()).await {
+            match event {
+                ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
+                ReplyEvent::Chunk(Chunk::Block(Content::Text { text: block, .. })) => text.push_str(&block),
+                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(text)
+    }
+
+    /// What the caller reads when `sql` fails.
+    pub(crate) async fn refusal(&self, sql: &str) -> String {
+        match self.batches(sql, Vec::new()).await {
+            Ok(batches) => panic!("{sql} answered {} rows", batches.iter().map(RecordBatch::num_rows).sum::<usize>()),
+            Err(error) => format!("{}: {error}", error.kind().name()),
+        }
+    }
+
+    /// The tables, a line each: name, rows, and why they cannot be read.
+    pub(crate) async fn tables(&self) -> Result<String, Error> {
+        let catalog = self.database.catalog(&Principal::anonymous()).await?;
+        let describe = |table: &tidegate_query::TableEntry| match (&table.status, table.rows) {
+            (TableStatus::Unreadable(reason), _) => format!("{}: unreadable, {reason}", table.name),
+            (TableStatus::Readable, Some(rows)) => format!("{}: {rows} rows", table.name),
+            (TableStatus::Readable, None) => format!("{}: readable", table.name),
+        };
+        Ok(catalog.tables.iter().map(describe).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The columns of a table, a line each.
+    pub(crate) async fn columns(&self, table: &str) -> Result<String, Error> {
+        let columns = self.database.columns(table, &Principal::anonymous()).await?;
+        let describe = |column: &Column| {
+            let null = if column.nullable { "" } else { " not null" };
+            let comment = column.comment.as_ref().map(|comment| format!(" -- {comment}")).unwrap_or_default();
+            format!("{} {}{null}{comment}", column.name, column.type_name)
+        };
+        Ok(columns.iter().map(describe).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Waits until all connections are free.
+    pub(crate) async fn free(&self, connections: usize) {
+        soon("the end of the queries", async {
+            while self.database.free_connections() < connections {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+}
+
+/// A job that runs until it is cancelled or dropped.
+pub(crate) struct TestJob {
+    pub(crate) job: Arc<Job>,
+    #[allow(dead_code, reason = "the job is cancelled when its reply is dropped")]
+    reply: Reply,
+}
+
+impl TestJob {
+    pub(crate) async fn start(timeout: Option<Duration>) -> Self {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let handler = handler_fn(move |job: Arc<Job>, _| {
+            let sender = sender.lock().unwrap().take();
+            async move {
+                let _ = sender.unwrap().send(job.clone());
+                job.cancelled().await;
+                Ok(Metadata::new())
+            }
+        });
+        let limits = CallLimits { timeout, ..CallLimits::default() };
+        let reply = call(Tool::new("wait", "Waits.", handler).with_limits(limits));
+        Self { job: receiver.await.unwrap(), reply }
+    }
+}
+
+fn call(tool: Tool) -> Reply {
+    let name = tool.name.clone();
+    let snapshot: Snapshot = SnapshotBuilder::new().tool(tool).build();
+    let registry = Registry::new(snapshot, Events::default());
+    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+    registry.call(Call::new(Target::Tool(name), Caller::new(Principal::owner(), origin))).unwrap()
+}

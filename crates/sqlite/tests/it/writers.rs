@@ -1,0 +1,106 @@
+//! Reading beside a program that writes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use futures::StreamExt;
+use tidegate_sqlite::SqliteOptions;
+
+use crate::support::{Folder, of, soon};
+
+/// Each transfer leaves the sum as it was.
+const ACCOUNTS: &str = "PRAGMA journal_mode = WAL;
+    CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER) STRICT;
+    INSERT INTO accounts WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i, 100 FROM n;";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_sees_one_snapshot_and_the_writer_is_never_blocked() {
+    let folder = Folder::new();
+    let writer = folder.write("data.db", ACCOUNTS);
+    // It gives up at once when it is blocked.
+    writer.busy_timeout(Duration::ZERO).unwrap();
+    let node = folder.open(&["data.db"], SqliteOptions::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let writing = std::thread::spawn(move || {
+        let mut transfers = 0_u64;
+        while !told.load(Ordering::Relaxed) {
+            let (from, to) = (transfers * 7 % 2000 + 1, transfers * 13 % 2000 + 1);
+            writer
+                .execute_batch(&format!(
+                    "BEGIN IMMEDIATE; UPDATE accounts SET balance = balance - 5 WHERE id = {from};
+                     UPDATE accounts SET balance = balance + 5 WHERE id = {to}; COMMIT"
+                ))
+                .unwrap();
+            transfers += 1;
+        }
+        transfers
+    });
+    for _ in 0..20 {
+        // The sum over the stream, batch by batch, so that the writer has time between them.
+        let (_job, mut rows) = node.start("SELECT balance FROM accounts").await;
+        let (mut sum, mut count) = (0, 0);
+        while let Some(batch) = soon("a batch", rows.batches.next()).await {
+            let batch = batch.unwrap();
+            sum += batch.column(0).as_primitive::<Int64Type>().values().iter().sum::<i64>();
+            count += batch.num_rows();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((sum, count), (200_000, 2_000));
+        assert_eq!(node.rows("SELECT sum(balance) FROM accounts").await, "200000");
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(writing.join().unwrap() > 0);
+}
+
+#[tokio::test]
+async fn what_is_committed_is_seen_by_the_next_question() {
+    for mode in ["WAL", "DELETE"] {
+        let folder = Folder::new();
+        let writer = folder.write("data.db", &format!("PRAGMA journal_mode = {mode}; CREATE TABLE t (a)"));
+        let node = folder.open(&["data.db"], SqliteOptions::default());
+        for count in 0..5 {
+            assert_eq!(node.rows("SELECT count(*) FROM t").await, count.to_string());
+            writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        }
+        writer.execute_batch("ALTER TABLE t ADD COLUMN b DEFAULT 7; BEGIN; INSERT INTO t VALUES (1, 2)").unwrap();
+        assert_eq!(node.rows("SELECT sum(b) FROM t").await, "35");
+    }
+}
+
+#[tokio::test]
+async fn a_locked_file_is_waited_for_and_then_told_about() {
+    let options = SqliteOptions { busy_timeout: Duration::from_millis(30), ..SqliteOptions::default() };
+    let folder = Folder::new();
+    let writer = folder.write("data.db", "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    let node = folder.open(&["data.db"], options);
+    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    writer.execute_batch("COMMIT").unwrap();
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_lock_may_leave() {
+    let options = SqliteOptions { busy_timeout: Duration::from_secs(600), ..SqliteOptions::default() };
+    let folder = Folder::new();
+    let writer = folder.write("data.db", "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    let node = folder.open(&["data.db"], options);
+    writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let waiting = tokio::time::timeout(Duration::from_millis(50), node.plan("SELECT a FROM t", Vec::new())).await;
+    assert!(waiting.is_err());
+    node.free(4).await;
+}
+
+#[tokio::test]
+async fn a_reader_holds_no_lock_when_it_is_done() {
+    let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+    let writer = folder.write("data.db", "");
+    writer.busy_timeout(Duration::ZERO).unwrap();
+    writer.execute_batch("BEGIN EXCLUSIVE; INSERT INTO t VALUES (2); COMMIT").unwrap();
+    assert_eq!(node.rows("SELECT count(*) FROM t").await, "2");
+}
