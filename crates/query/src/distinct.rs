@@ -2,7 +2,7 @@
 //!
 //! Values are compared in Arrow's row format, whose bytes order as the values do.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -24,6 +24,8 @@ const BATCH_VALUES: usize = 1_024;
 pub(crate) struct Distinct {
     index: usize,
     name: String,
+    /// What the column's field says of its values.
+    metadata: HashMap<String, String>,
     converter: RowConverter,
     values: HashSet<Box<[u8]>>,
     bytes: usize,
@@ -44,13 +46,17 @@ impl Distinct {
         let field = SortField::new_with_options(schema.field(index).data_type().clone(), options);
         let converter =
             RowConverter::new(vec![field]).map_err(|_| incomparable(name, schema.field(index).data_type()))?;
-        Ok(Self { index, name: names[index].clone(), converter, values: HashSet::new(), bytes: 0 })
+        let metadata = schema.field(index).metadata().clone();
+        Ok(Self { index, name: names[index].clone(), metadata, converter, values: HashSet::new(), bytes: 0 })
     }
 
     /// The schema of the answer: this one column of `schema`.
     pub(crate) fn schema(&self, schema: &SchemaRef) -> SchemaRef {
-        let data_type = schema.field(self.index).data_type().clone();
-        Arc::new(Schema::new(vec![Field::new(&self.name, data_type, true)]))
+        Arc::new(Schema::new(vec![self.field(schema.field(self.index).data_type())]))
+    }
+
+    fn field(&self, data_type: &DataType) -> Field {
+        Field::new(&self.name, data_type.clone(), true).with_metadata(self.metadata.clone())
     }
 
     /// Adds the values of `batch`.
@@ -93,14 +99,13 @@ impl Distinct {
     /// Only by a fault of ours.
     pub(crate) fn into_batches(self) -> Result<Vec<RecordBatch>, Error> {
         let fault = |error: arrow::error::ArrowError| Error::internal(format!("extract failed: {error}"));
-        let mut values: Vec<Box<[u8]>> = self.values.into_iter().collect();
+        let mut values: Vec<&Box<[u8]>> = self.values.iter().collect();
         values.sort_unstable();
         let parser = self.converter.parser();
-        let batch = |values: &[Box<[u8]>]| -> Result<RecordBatch, Error> {
+        let batch = |values: &[&Box<[u8]>]| -> Result<RecordBatch, Error> {
             let rows = values.iter().map(|value| parser.parse(value));
             let columns: Vec<ArrayRef> = self.converter.convert_rows(rows).map_err(fault)?;
-            let fields: Vec<Field> =
-                columns.iter().map(|column| Field::new(&self.name, column.data_type().clone(), true)).collect();
+            let fields: Vec<Field> = columns.iter().map(|column| self.field(column.data_type())).collect();
             RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(fault)
         };
         values.chunks(BATCH_VALUES).map(batch).collect()

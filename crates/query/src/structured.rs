@@ -2,10 +2,10 @@
 //!
 //! [MCP 2026-07-28, Structured Content](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content)
 
-use arrow::datatypes::{DataType, SchemaRef, UnionFields};
+use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use serde_json::{Map, Value, json};
 
-use crate::format::{BoxedCell, JsonRows, unique_names};
+use crate::format::{BoxedCell, JsonRows, Meaning, unique_names};
 
 /// The rows of an answer, gathered as JSON.
 pub(crate) struct Structured {
@@ -38,7 +38,7 @@ impl Structured {
 pub fn output_schema(schema: &SchemaRef) -> Value {
     let names = unique_names(schema);
     let columns: Map<String, Value> =
-        names.into_iter().zip(schema.fields()).map(|(name, field)| (name, value_schema(field.data_type()))).collect();
+        names.into_iter().zip(schema.fields()).map(|(name, field)| (name, field_schema(field))).collect();
     json!({
         "type": "object",
         "properties": {
@@ -47,6 +47,17 @@ pub fn output_schema(schema: &SchemaRef) -> Value {
         },
         "required": ["rows", "truncated"],
     })
+}
+
+/// What values of `field` are as JSON.
+fn field_schema(field: &Field) -> Value {
+    match Meaning::of(field) {
+        // NaN and the infinities are strings.
+        Some(Meaning::Number) => json!({"type": ["number", "string", "null"]}),
+        Some(Meaning::Json) => json!({}),
+        Some(Meaning::Uuid) => json!({"type": ["string", "null"]}),
+        None => value_schema(field.data_type()),
+    }
 }
 
 /// What values of `kind` are as JSON; any of them may be null, as databases seldom say that it cannot be.

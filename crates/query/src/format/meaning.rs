@@ -38,6 +38,15 @@ impl Meaning {
         field
     }
 
+    /// The name of a type with this meaning whose database gave it none.
+    pub(crate) fn type_name(self) -> &'static str {
+        match self {
+            Self::Number => "numeric",
+            Self::Json => "json",
+            Self::Uuid => "uuid",
+        }
+    }
+
     fn extension(self) -> &'static str {
         match self {
             Self::Number => "tidegate.number",

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::columns::unique_names;
-use super::value::{BoxedCell, cell};
+use super::value::{BoxedCell, field_cell};
 use super::{Format, csv, flat, json, markdown, mcp, ndjson, table, toon};
 
 /// What is known when an answer ends.
@@ -74,5 +74,6 @@ pub(crate) fn list_writer(format: Format, schema: &SchemaRef) -> Box<dyn Writer>
 
 /// The cells of `batch`, one for each column.
 pub(crate) fn cells(batch: &RecordBatch) -> Vec<BoxedCell<'_>> {
-    batch.columns().iter().map(|column| cell(column.as_ref())).collect()
+    let columns = batch.columns().iter().zip(batch.schema_ref().fields());
+    columns.map(|(column, field)| field_cell(field, column.as_ref())).collect()
 }

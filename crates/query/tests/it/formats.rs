@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::*;
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::*;
-use tidegate_query::Format;
+use tidegate_query::{Format, Meaning, output_schema, with_type_name};
 
 use crate::fake::{Fake, Wishes, ask, batch};
 
@@ -141,6 +141,77 @@ async fn dates_and_times() {
     insta::assert_snapshot!(in_every_format(vec![times]).await);
 }
 
+#[tokio::test]
+async fn the_extremes_of_dates_and_microseconds_are_infinities() {
+    let moments = || TimestampMicrosecondArray::from(vec![i64::MIN, i64::MAX, i64::MAX - 1]);
+    let interval = |months, days, nanos| Some(IntervalMonthDayNano::new(months, days, nanos));
+    let times = batch(&[
+        ("date", Arc::new(Date32Array::from(vec![i32::MIN, i32::MAX, -719_529]))),
+        ("local", Arc::new(moments())),
+        ("zoned", Arc::new(moments().with_timezone("America/New_York"))),
+        ("seconds", Arc::new(TimestampSecondArray::from(vec![0, 253_402_300_800, -62_167_219_201]))),
+        (
+            "interval",
+            Arc::new(IntervalMonthDayNanoArray::from(vec![
+                interval(i32::MIN, i32::MIN, i64::MIN),
+                interval(i32::MAX, i32::MAX, i64::MAX),
+                interval(i32::MAX, i32::MAX, 0),
+            ])),
+        ),
+    ]);
+    insta::assert_snapshot!(shown(vec![times], Format::Ndjson).await);
+}
+
+fn marked() -> RecordBatch {
+    let field = |name: &str, kind| Field::new(name, kind, true);
+    let number = Meaning::Number.mark(with_type_name(field("number", DataType::Utf8), "numeric"));
+    let json = Meaning::Json.mark(with_type_name(field("json", DataType::Utf8), "jsonb"));
+    let uuid = Meaning::Uuid.mark(field("uuid", DataType::FixedSizeBinary(16)));
+    let range = with_type_name(field("range", DataType::Utf8), "int4range");
+    let numbers =
+        StringArray::from(vec![Some("-12345678901234567890.10"), Some("NaN"), None, Some("0"), Some("1e5, no mark's")]);
+    let documents = StringArray::from(vec![
+        Some("{\"a\":\n\t[1, \"x\\ny\"]}"),
+        Some("null"),
+        None,
+        Some(" \"text, | \" "),
+        Some("{no json"),
+    ]);
+    let bytes = [Some(*b"\x12\x3e\x45\x67\xe8\x9b\x12\xd3\xa4\x56\x42\x66\x14\x17\x40\x00"), None, None, None, None];
+    let uuids = FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes.into_iter(), 16).unwrap();
+    let ranges = StringArray::from(vec![Some("[1,5)"), None, None, None, None]);
+    let list = |item: &Field, values: ArrayRef| -> (Field, ArrayRef) {
+        let item = Arc::new(item.clone());
+        let list = ListArray::new(item.clone(), OffsetBuffer::from_lengths([2, 0, 1, 1, 1]), values, None);
+        (Field::new(format!("{}s", item.name()), DataType::List(item), true), Arc::new(list))
+    };
+    let (numbers, documents): (ArrayRef, ArrayRef) = (Arc::new(numbers), Arc::new(documents));
+    let (number_list, number_lists) = list(&number, numbers.clone());
+    let members =
+        StructArray::new(vec![json.clone(), number.clone()].into(), vec![documents.clone(), numbers.clone()], None);
+    let structure = field("struct", members.data_type().clone());
+    let fields = vec![number, json, uuid, range, number_list, structure];
+    let columns: Vec<ArrayRef> =
+        vec![numbers, documents, Arc::new(uuids), Arc::new(ranges), number_lists, Arc::new(members)];
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
+}
+
+#[tokio::test]
+async fn marked_values_are_what_their_marks_say() {
+    insta::assert_snapshot!(in_every_format(vec![marked()]).await);
+    let ndjson = shown(vec![marked()], Format::Ndjson).await;
+    assert_eq!(ndjson.lines().count(), 5);
+    let schema = output_schema(&marked().schema());
+    insta::assert_json_snapshot!(schema["properties"]["rows"]["items"]["properties"]);
+}
+
+#[tokio::test]
+async fn extracted_values_keep_their_marks() {
+    let wishes = Wishes { extract: Some("number".to_owned()), ..Wishes::default() };
+    let seen = ask(&Fake::of(vec![marked()]), &wishes).await;
+    assert_eq!(seen.blocks, ["[-12345678901234567890.10,0,\"1e5, no mark's\",\"NaN\",null]"]);
+}
+
 fn nested() -> RecordBatch {
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1), None]), None, Some(vec![])]);
     let name: ArrayRef = Arc::new(StringArray::from(vec![Some("a\"b"), None, Some("c")]));
@@ -215,6 +286,16 @@ async fn names_are_unique_and_never_empty() {
     let schema = ["a", "a", "", "a_2", "", "odd \"name\", |"].map(|name| Field::new(name, DataType::Int64, true));
     let rows = RecordBatch::try_new(Arc::new(Schema::new(schema.to_vec())), vec![column; 6]).unwrap();
     insta::assert_snapshot!(in_every_format(vec![rows]).await);
+}
+
+#[tokio::test]
+async fn columns_without_names_of_their_own_are_told_apart() {
+    let column: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let fields =
+        ["?column?", "?column?", "", "say \"x\"", "say \"x\""].map(|name| Field::new(name, DataType::Int64, true));
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![column; 5]).unwrap();
+    let shown = shown(vec![rows], Format::Mcp).await;
+    assert_eq!(shown, r#"[{"?column?":1,"?column?_2":1,"column_3":1,"say \"x\"":1,"say \"x\"_2":1}]"#);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit,
 };
 
-use super::temporal::plain;
+use super::temporal::{INFINITY, NEGATIVE_INFINITY, plain};
 use super::{BoxedCell, Displayed};
 
 pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
@@ -19,9 +19,13 @@ pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
         DataType::Interval(IntervalUnit::DayTime) => plain::<IntervalDayTimeType>(array, |value, out| {
             write_interval(0, value.days.into(), i128::from(value.milliseconds) * 1_000_000, out);
         }),
-        DataType::Interval(IntervalUnit::MonthDayNano) => plain::<IntervalMonthDayNanoType>(array, |value, out| {
-            write_interval(value.months.into(), value.days.into(), value.nanoseconds.into(), out);
-        }),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            plain::<IntervalMonthDayNanoType>(array, |value, out| match (value.months, value.days, value.nanoseconds) {
+                (i32::MAX, i32::MAX, i64::MAX) => out.push_str(INFINITY),
+                (i32::MIN, i32::MIN, i64::MIN) => out.push_str(NEGATIVE_INFINITY),
+                (months, days, nanos) => write_interval(months.into(), days.into(), nanos.into(), out),
+            })
+        }
         DataType::Duration(TimeUnit::Second) => {
             plain::<DurationSecondType>(array, |value, out| write_duration(value, 1_000_000_000, out))
         }

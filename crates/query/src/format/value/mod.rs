@@ -4,6 +4,7 @@
 //! value.
 
 mod interval;
+mod marked;
 mod nested;
 mod number;
 mod temporal;
@@ -15,6 +16,7 @@ use arrow::datatypes::{
 };
 use arrow::util::display::array_value_to_string;
 
+pub(crate) use marked::field_cell;
 pub(crate) use text::{write_escaped, write_json_string, write_on_one_line};
 
 /// The values of one column of one batch.
@@ -60,8 +62,8 @@ pub(crate) fn write_line(cell: &dyn Cell, row: usize, out: &mut String) {
     }
 }
 
-/// The cells of `array`.
-pub(crate) fn cell(array: &dyn Array) -> BoxedCell<'_> {
+/// The cells of `array`, whose values mean what their type says.
+fn cell(array: &dyn Array) -> BoxedCell<'_> {
     match array.data_type() {
         DataType::Null => Box::new(NoValues),
         DataType::Boolean => Box::new(Booleans(array.as_boolean())),

@@ -1,37 +1,43 @@
 //! Lists, structs and maps: JSON, in the formats of bare text too.
 
-use arrow::array::{Array, AsArray, MapArray, StructArray};
-use arrow::datatypes::DataType;
+use std::sync::Arc;
 
-use super::{BoxedCell, Cell, Displayed, cell as cell_of, union, write_escaped, write_json, write_json_string};
+use arrow::array::{Array, ArrayRef, AsArray, MapArray, StructArray};
+use arrow::datatypes::{DataType, Field};
+
+use super::{BoxedCell, Cell, Displayed, field_cell, union, write_escaped, write_json, write_json_string};
 
 pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
     match array.data_type() {
-        DataType::List(_) => {
+        DataType::List(item) => {
             let list = array.as_list::<i32>();
-            lists(array, list.values(), |row| (index(list.value_offsets()[row]), index(list.value_offsets()[row + 1])))
+            lists(array, field_cell(item, list.values()), |row| {
+                (index(list.value_offsets()[row]), index(list.value_offsets()[row + 1]))
+            })
         }
-        DataType::LargeList(_) => {
+        DataType::LargeList(item) => {
             let list = array.as_list::<i64>();
-            lists(array, list.values(), |row| (index(list.value_offsets()[row]), index(list.value_offsets()[row + 1])))
+            lists(array, field_cell(item, list.values()), |row| {
+                (index(list.value_offsets()[row]), index(list.value_offsets()[row + 1]))
+            })
         }
-        DataType::ListView(_) => {
+        DataType::ListView(item) => {
             let list = array.as_list_view::<i32>();
-            lists(array, list.values(), |row| {
+            lists(array, field_cell(item, list.values()), |row| {
                 let start = index(list.value_offset(row));
                 (start, start + index(list.value_size(row)))
             })
         }
-        DataType::LargeListView(_) => {
+        DataType::LargeListView(item) => {
             let list = array.as_list_view::<i64>();
-            lists(array, list.values(), |row| {
+            lists(array, field_cell(item, list.values()), |row| {
                 let start = index(list.value_offset(row));
                 (start, start + index(list.value_size(row)))
             })
         }
-        DataType::FixedSizeList(..) => {
+        DataType::FixedSizeList(item, _) => {
             let list = array.as_fixed_size_list();
-            lists(array, list.values(), |row| {
+            lists(array, field_cell(item, list.values()), |row| {
                 let start = index(list.value_offset(row));
                 (start, start + index(list.value_length()))
             })
@@ -51,11 +57,11 @@ fn index(offset: impl TryInto<usize>) -> usize {
     offset.try_into().unwrap_or_default()
 }
 
-fn lists<'a, F>(array: &'a dyn Array, values: &'a dyn Array, range: F) -> BoxedCell<'a>
+fn lists<'a, F>(array: &'a dyn Array, values: BoxedCell<'a>, range: F) -> BoxedCell<'a>
 where
     F: Fn(usize) -> (usize, usize) + Send + Sync + 'a,
 {
-    Box::new(Lists { array, values: cell_of(values), range })
+    Box::new(Lists { array, values, range })
 }
 
 struct Lists<'a, F> {
@@ -94,13 +100,13 @@ struct Structs<'a> {
 
 impl<'a> Structs<'a> {
     fn new(array: &'a StructArray) -> Self {
-        let field = |(name, column): (&str, &'a arrow::array::ArrayRef)| {
+        let cell = |(field, column): (&Arc<Field>, &'a ArrayRef)| {
             let mut key = String::new();
-            write_json_string(name, &mut key);
+            write_json_string(field.name(), &mut key);
             key.push(':');
-            (key, cell_of(column.as_ref()))
+            (key, field_cell(field, column.as_ref()))
         };
-        Self { array, fields: array.column_names().into_iter().zip(array.columns()).map(field).collect() }
+        Self { array, fields: array.fields().iter().zip(array.columns()).map(cell).collect() }
     }
 }
 
@@ -134,7 +140,8 @@ struct Maps<'a> {
 
 impl<'a> Maps<'a> {
     fn new(array: &'a MapArray) -> Self {
-        Self { array, keys: cell_of(array.keys().as_ref()), values: cell_of(array.values().as_ref()) }
+        let (key, value) = array.entries_fields();
+        Self { array, keys: field_cell(key, array.keys().as_ref()), values: field_cell(value, array.values().as_ref()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Dates, times and timestamps: ISO 8601 and RFC 3339.
+//! Dates, times and timestamps: ISO 8601 and RFC 3339; the extremes that databases use for them are infinities.
 //!
 //! Written by hand because chrono's formatting takes ten times as long; only zones other than UTC
 //! go through it.
@@ -15,11 +15,20 @@ use arrow::temporal_conversions::as_datetime_with_timezone;
 use super::{BoxedCell, Displayed, Plain, Quotes, interval};
 
 const SECONDS_PER_DAY: i64 = 86_400;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// The extremes of dates and of timestamps in microseconds, as databases use them.
+pub(super) const INFINITY: &str = "infinity";
+pub(super) const NEGATIVE_INFINITY: &str = "-infinity";
 
 pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
     match array.data_type() {
-        DataType::Date32 => plain::<Date32Type>(array, |days, out| write_date(i64::from(days), out)),
+        DataType::Date32 => plain::<Date32Type>(array, |days, out| match days {
+            i32::MAX => out.push_str(INFINITY),
+            i32::MIN => out.push_str(NEGATIVE_INFINITY),
+            days => write_date(i64::from(days), out),
+        }),
         DataType::Date64 => plain::<Date64Type>(array, |value, out| {
             let days = value.div_euclid(SECONDS_PER_DAY * 1_000);
             write_date(days, out);
@@ -43,7 +52,7 @@ pub(super) fn cell(array: &dyn Array) -> BoxedCell<'_> {
             timestamp::<TimestampMillisecondType>(array, zone.as_deref(), 1_000)
         }
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
-            timestamp::<TimestampMicrosecondType>(array, zone.as_deref(), 1_000_000)
+            timestamp::<TimestampMicrosecondType>(array, zone.as_deref(), MICROS_PER_SECOND)
         }
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
             timestamp::<TimestampNanosecondType>(array, zone.as_deref(), NANOS_PER_SECOND)
@@ -63,20 +72,22 @@ pub(super) fn plain<'a, T: ArrowPrimitiveType>(
 }
 
 fn timestamp<'a, T: ArrowTimestampType>(array: &'a dyn Array, zone: Option<&str>, per_second: i64) -> BoxedCell<'a> {
-    let write_utc = move |value: i64, out: &mut String| {
+    let has_zone = zone.is_some();
+    let zone: Option<Tz> = zone.filter(|zone| !is_utc(zone)).and_then(|zone| zone.parse().ok());
+    plain::<T>(array, move |value, out| {
+        if per_second == MICROS_PER_SECOND && matches!(value, i64::MIN | i64::MAX) {
+            return out.push_str(if value > 0 { INFINITY } else { NEGATIVE_INFINITY });
+        }
+        if let Some(moment) = zone.and_then(|zone| as_datetime_with_timezone::<T>(value, zone)) {
+            return out.push_str(&moment.to_rfc3339());
+        }
+        // UTC, or a zone that is not known here: the moment is the same.
         let seconds = value.div_euclid(per_second);
         let nanos = value.rem_euclid(per_second) * (NANOS_PER_SECOND / per_second);
         write_date(seconds.div_euclid(SECONDS_PER_DAY), out);
         out.push('T');
         write_time(seconds.rem_euclid(SECONDS_PER_DAY) * NANOS_PER_SECOND + nanos, out);
-    };
-    let Some(zone) = zone else { return plain::<T>(array, write_utc) };
-    let zone: Option<Tz> = if is_utc(zone) { None } else { zone.parse().ok() };
-    plain::<T>(array, move |value, out| match zone.and_then(|zone| as_datetime_with_timezone::<T>(value, zone)) {
-        Some(moment) => out.push_str(&moment.to_rfc3339()),
-        // UTC, or a zone that is not known here: the moment is the same.
-        None => {
-            write_utc(value, out);
+        if has_zone {
             out.push('Z');
         }
     })
