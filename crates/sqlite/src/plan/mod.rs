@@ -86,8 +86,8 @@ impl Plan for SqlitePlan {
         self.explained.is_blocking
     }
 
-    fn explain(&self) -> String {
-        self.explained.text.clone()
+    async fn explain(&self) -> Result<String, Error> {
+        Ok(self.explained.text.clone())
     }
 
     async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {

@@ -62,7 +62,7 @@ async fn a_plan_is_a_tree_and_tells_whether_it_waits() {
         let parameters = if sql.contains('$') { vec![tidegate_query::Parameter::Integer(1)] } else { Vec::new() };
         let plan = node.plan(sql, parameters).await.unwrap();
         let (blocking, rows) = (plan.is_blocking(), plan.estimated_rows());
-        told.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain()));
+        told.push_str(&format!("{sql}\nblocking {blocking}, rows {rows:?}\n{}\n\n", plan.explain().await.unwrap()));
     }
     insta::assert_snapshot!(told, @"");
     assert_eq!((node.database.name(), node.database.kind()), ("shop", "sqlite"));
