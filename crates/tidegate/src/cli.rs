@@ -2,11 +2,11 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{access, call, client, completions, config, demo, doctor, key, query, serve, stdio, tools};
+use crate::commands::{access, call, client, completions, config, demo, doctor, key, pg, query, serve, stdio, tools};
 use crate::failure::Failure;
 use crate::options::Options;
 
-/// Makes a data node an MCP server: files as tables, answers as streams
+/// Makes a data node an MCP server: files, PostgreSQL and SQLite as tables, answers as streams
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version)]
 pub(crate) struct Cli {
@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Key(key::Key),
     #[command(subcommand)]
     Access(access::Access),
+    #[command(subcommand)]
+    Pg(pg::Pg),
     Completions(completions::Completions),
 }
 
@@ -49,6 +51,7 @@ impl Command {
             | Self::Config(_)
             | Self::Key(_)
             | Self::Access(_)
+            | Self::Pg(_)
             | Self::Completions(_) => "warn",
         }
     }
@@ -66,6 +69,7 @@ impl Command {
             Self::Config(config) => config.run(options).await,
             Self::Key(key) => key.run(options),
             Self::Access(access) => access.run(options).await,
+            Self::Pg(pg) => pg.run(),
             Self::Completions(completions) => completions.run(),
         }
     }

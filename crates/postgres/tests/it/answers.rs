@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use tidegate_core::Principal;
-use tidegate_postgres::{PostgresOptions, Tenancy};
+use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, Tenancy};
 use tidegate_query::{Database, Parameter};
 
 use crate::scene::{Node, Scene, of_caller, of_owner};
@@ -196,4 +196,18 @@ async fn a_login_role_that_may_do_more_is_told_about_and_refused_where_the_owner
     scene.run("REVOKE ALL ON t FROM {login}; ALTER ROLE {login} NOBYPASSRLS NOCREATEDB").await;
     let clean = scene.open(PostgresOptions { strict: true, ..PostgresOptions::default() });
     assert_eq!(clean.told("SELECT 1").await, "1");
+}
+
+#[tokio::test]
+async fn the_role_that_is_proposed_has_nothing_to_complain_of() {
+    let scene = Scene::new("CREATE TABLE t (a int); INSERT INTO t VALUES (7)").await;
+    let login = format!("{}_proposed", scene.name);
+    let run_as = vec![format!("{}_seer", scene.name)];
+    let request = RoleRequest { login: login.clone(), schemas: vec!["public".into()], run_as: run_as.clone() };
+    scene.run(&request.sql()).await;
+    scene.run(&format!("ALTER ROLE {login} PASSWORD 'right'")).await;
+    let options = PostgresOptions { strict: true, run_as: RunAs::Fixed(run_as[0].clone()), ..PostgresOptions::default() };
+    let node = scene.open_as(&login, options);
+    assert_eq!(node.told("SELECT a, current_setting('transaction_read_only') FROM t").await, "7|on");
+    assert_snapshot!(request.sql().replace(&scene.name, "shop"), @"");
 }

@@ -76,15 +76,15 @@ impl Scene {
         format!("{}_login", self.name)
     }
 
-    /// Where Tidegate connects to.
-    pub(crate) fn target(&self) -> Target {
-        let host = variable("TIDEGATE_TEST_POSTGRES_TCP");
-        let text = format!("{host} dbname={} user={} password=right sslmode=disable", self.name, self.login());
-        Target::read(&text, &Surroundings::of_process()).unwrap()
+    pub(crate) fn open(&self, options: PostgresOptions) -> Node {
+        self.open_as(&self.login(), options)
     }
 
-    pub(crate) fn open(&self, options: PostgresOptions) -> Node {
-        Node { database: Arc::new(PostgresDatabase::open("shop", self.target(), options).unwrap()) }
+    pub(crate) fn open_as(&self, login: &str, options: PostgresOptions) -> Node {
+        let host = variable("TIDEGATE_TEST_POSTGRES_TCP");
+        let text = format!("{host} dbname={} user={login} password=right sslmode=disable", self.name);
+        let target = Target::read(&text, &Surroundings::of_process()).unwrap();
+        Node { database: Arc::new(PostgresDatabase::open("shop", target, options).unwrap()) }
     }
 
     /// One value of the server, as text.

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod key;
+pub(crate) mod pg;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stdio;

@@ -1,0 +1,67 @@
+//! The SQL that makes a suitable login role: one that owns nothing, inherits nothing and reads.
+
+/// What a role is to be made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleRequest {
+    /// The role that the node logs in as.
+    pub login: String,
+    /// Schemas whose tables may be read, at least one.
+    pub schemas: Vec<String>,
+    /// Roles that calls run as. Without any the login itself reads.
+    pub run_as: Vec<String>,
+}
+
+impl RoleRequest {
+    /// The SQL, for somebody who may make roles. It holds no password: `\password` of psql sets one that no log sees.
+    pub fn sql(&self) -> String {
+        let login = quoted(&self.login);
+        let mut sql = format!(
+            "-- The role that Tidegate logs in as. It owns nothing, inherits nothing and reads.\n\
+             CREATE ROLE {login} LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;\n\
+             ALTER ROLE {login} SET default_transaction_read_only = on;\n\
+             ALTER ROLE {login} SET idle_in_transaction_session_timeout = '60s';\n"
+        );
+        let readers = if self.run_as.is_empty() {
+            vec![login.clone()]
+        } else {
+            sql.push_str("\n-- The roles that calls run as.\n");
+            let roles: Vec<String> = self.run_as.iter().map(|role| quoted(role)).collect();
+            for role in &roles {
+                sql.push_str(&format!("CREATE ROLE {role} NOLOGIN NOINHERIT NOBYPASSRLS;\nGRANT {role} TO {login};\n"));
+            }
+            roles
+        };
+        sql.push_str("\n-- What may be read; grant less where less will do.\n");
+        for schema in self.schemas.iter().map(|schema| quoted(schema)) {
+            for reader in &readers {
+                sql.push_str(&format!(
+                    "GRANT USAGE ON SCHEMA {schema} TO {reader};\n\
+                     GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {reader};\n\
+                     ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT ON TABLES TO {reader};\n"
+                ));
+            }
+        }
+        sql.push_str(&format!("\n-- Now set its password, in psql: \\password {login}\n"));
+        sql
+    }
+}
+
+/// `name` as an identifier of SQL, in quotes where it needs them.
+fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    // A plain word may be a keyword still; quotes are never wrong.
+    if is_plain && name.contains('_') { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted() {
+        assert_eq!(quoted("app_reader"), "app_reader");
+        assert_eq!(quoted("user"), "\"user\"");
+        assert_eq!(quoted("a\"; DROP ROLE x; --"), "\"a\"\"; DROP ROLE x; --\"");
+    }
+}
