@@ -99,10 +99,10 @@ impl Distinct {
     /// Only by a fault of ours.
     pub(crate) fn into_batches(self) -> Result<Vec<RecordBatch>, Error> {
         let fault = |error: arrow::error::ArrowError| Error::internal(format!("extract failed: {error}"));
-        let mut values: Vec<&Box<[u8]>> = self.values.iter().collect();
+        let mut values: Vec<&[u8]> = self.values.iter().map(AsRef::as_ref).collect();
         values.sort_unstable();
         let parser = self.converter.parser();
-        let batch = |values: &[&Box<[u8]>]| -> Result<RecordBatch, Error> {
+        let batch = |values: &[&[u8]]| -> Result<RecordBatch, Error> {
             let rows = values.iter().map(|value| parser.parse(value));
             let columns: Vec<ArrayRef> = self.converter.convert_rows(rows).map_err(fault)?;
             let fields: Vec<Field> = columns.iter().map(|column| self.field(column.data_type())).collect();

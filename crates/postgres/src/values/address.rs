@@ -76,3 +76,39 @@ fn longest_zeros(groups: &[u16]) -> (usize, usize) {
     }
     longest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(family: u8, bits: u8, is_network: u8, address: &[u8]) -> Result<String, Refusal> {
+        let mut out = Vec::new();
+        let head = [family, bits, is_network, address.len() as u8];
+        write(&[&head, address].concat(), &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    fn ipv6(groups: [u16; 8]) -> String {
+        text(IPV6, 128, 0, &groups.map(u16::to_be_bytes).concat()).unwrap()
+    }
+
+    #[test]
+    fn networks_tell_their_length() {
+        assert_eq!(text(IPV4, 32, 0, &[10, 0, 0, 1]).unwrap(), "10.0.0.1");
+        assert_eq!(text(IPV4, 24, 0, &[10, 0, 0, 1]).unwrap(), "10.0.0.1/24");
+        assert_eq!(text(IPV4, 32, 1, &[10, 0, 0, 1]).unwrap(), "10.0.0.1/32");
+        assert_eq!(text(IPV4, 32, 0, &[10, 0, 0]), Err(Refusal::Malformed));
+        assert_eq!(text(9, 32, 0, &[10, 0, 0, 1]), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn the_first_of_the_longest_runs_of_zeros_is_left_out() {
+        assert_eq!(ipv6([0; 8]), "::");
+        assert_eq!(ipv6([0, 0, 0, 0, 0, 0, 0, 1]), "::1");
+        assert_eq!(ipv6([1, 0, 0, 0, 0, 0, 0, 0]), "1::");
+        assert_eq!(ipv6([1, 0, 0, 2, 0, 0, 3, 0]), "1::2:0:0:3:0");
+        assert_eq!(ipv6([1, 0, 2, 3, 4, 5, 6, 7]), "1:0:2:3:4:5:6:7");
+        assert_eq!(ipv6([0, 0, 0, 0, 0, 0xffff, 0x102, 0x304]), "::ffff:1.2.3.4");
+        assert_eq!(ipv6([0, 0, 0, 0, 0, 0, 0x102, 0x304]), "::1.2.3.4");
+    }
+}

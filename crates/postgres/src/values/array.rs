@@ -84,7 +84,7 @@ impl ArrayBuilder {
             Self::Text(spelling, array) => array.append(|out| spelling.write(bytes, out))?,
             Self::Bytes(array) => array.append(|out| Spelling::Plain.write(bytes, out))?,
             Self::Date(array) => array.append_value(moment::date(bytes)?),
-            Self::Time(array) => array.append_value(i64::from_be_bytes(exactly(bytes)?)),
+            Self::Time(array) => array.append_value(moment::time(bytes)?),
             Self::Timestamp(array) => array.append_value(moment::timestamp(bytes)?),
             Self::Interval(array) => array.append_value(moment::interval(bytes)?),
             Self::List(array) => array.append(bytes)?,
@@ -153,4 +153,91 @@ fn append_decimal<T: DecimalType + ArrowPrimitiveType>(
 ) -> Result<(), Refusal> {
     array.append_value(number::decimal::<T>(bytes, scale)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokio_postgres::types::Type;
+
+    use super::*;
+
+    const TYPES: &[Type] = &[
+        Type::BOOL,
+        Type::INT2,
+        Type::INT8,
+        Type::FLOAT4,
+        Type::NUMERIC,
+        Type::TEXT,
+        Type::CHAR,
+        Type::UUID,
+        Type::INET,
+        Type::MACADDR,
+        Type::VARBIT,
+        Type::JSONB,
+        Type::BYTEA,
+        Type::DATE,
+        Type::TIME,
+        Type::TIMESTAMPTZ,
+        Type::INTERVAL,
+        Type::INT4_ARRAY,
+        Type::NUMERIC_ARRAY,
+    ];
+
+    /// Modifiers of numerics: none, `numeric(10,2)`, `numeric(60,20)`.
+    const MODIFIERS: [i32; 3] = [-1, (10 << 16 | 2) + 4, (60 << 16 | 20) + 4];
+
+    proptest! {
+        /// Bytes of few values, so that lengths and signs are met.
+        #[test]
+        fn no_bytes_bring_it_down(values in prop::collection::vec(prop::collection::vec(
+            prop_oneof![3 => Just(0_u8), 1 => 0..6_u8, 1 => Just(0xff), 1 => any::<u8>()], 0..40), 1..20)) {
+            for kind in TYPES {
+                for modifier in MODIFIERS {
+                    let mut array = ArrayBuilder::new(&Column::of("c", kind, modifier).unwrap());
+                    for value in &values {
+                        let _ = array.append(Some(value));
+                        array.append_null();
+                    }
+                    let _ = array.finish();
+                }
+            }
+        }
+    }
+
+    fn array_of(kind: &Type, modifier: i32, values: &[Option<&[u8]>]) -> Result<ArrayRef, Refusal> {
+        let mut array = ArrayBuilder::new(&Column::of("c", kind, modifier).unwrap());
+        for value in values {
+            array.append(*value)?;
+        }
+        array.finish()
+    }
+
+    #[test]
+    fn arrays_begin_empty_after_each_batch() {
+        let mut array = ArrayBuilder::new(&Column::of("c", &Type::TEXT_ARRAY, -1).unwrap());
+        let list = b"\0\0\0\x01\0\0\0\x01\0\0\0\x19\0\0\0\x02\0\0\0\x05\0\0\0\x01a\xff\xff\xff\xff";
+        for _ in 0..2 {
+            array.append(Some(list)).unwrap();
+            array.append(None).unwrap();
+            let batch = array.finish().unwrap();
+            assert_eq!((batch.len(), batch.null_count()), (2, 1));
+            let items = arrow::util::display::array_value_to_string(&batch, 0).unwrap();
+            assert_eq!(items, "[a, ]");
+        }
+    }
+
+    #[test]
+    fn other_lengths_types_and_versions_are_refused() {
+        let refused = |kind: &Type, bytes: &[u8]| array_of(kind, -1, &[Some(bytes)]).unwrap_err();
+        assert_eq!(refused(&Type::INT4, b"\0\0\x01"), Refusal::Malformed);
+        assert_eq!(refused(&Type::JSONB, b"\x02{}"), Refusal::Malformed);
+        assert_eq!(refused(&Type::TIME, &(-1_i64).to_be_bytes()), Refusal::Malformed);
+        // An array of `bigint` where one of `integer` was told.
+        assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\0\0\0\0\0\0\0\0\x14"), Refusal::Malformed);
+        assert_eq!(refused(&Type::INT4_ARRAY, b"\0\0\0\x02\0\0\0\0\0\0\0\x17"), Refusal::Dimensions(2));
+        assert_eq!(refused(&Type::TEXT, b"caf\xe9"), Refusal::NotUtf8);
+        // Valid as a whole, but the values part a character.
+        assert_eq!(array_of(&Type::TEXT, -1, &[Some(b"\xc3"), Some(b"\xa9")]).unwrap_err(), Refusal::NotUtf8);
+    }
 }

@@ -7,7 +7,8 @@ use super::refusal::Refusal;
 
 /// From 1970-01-01 to 2000-01-01.
 const DAYS_TO_EPOCH: i32 = 10_957;
-const MICROSECONDS_TO_EPOCH: i64 = DAYS_TO_EPOCH as i64 * 86_400_000_000;
+const MICROSECONDS_OF_DAY: i64 = 86_400_000_000;
+const MICROSECONDS_TO_EPOCH: i64 = DAYS_TO_EPOCH as i64 * MICROSECONDS_OF_DAY;
 
 /// The days since 1970; the extremes are the infinities, as they are on the wire.
 pub(super) fn date(bytes: &[u8]) -> Result<i32, Refusal> {
@@ -15,6 +16,12 @@ pub(super) fn date(bytes: &[u8]) -> Result<i32, Refusal> {
         infinity @ (i32::MIN | i32::MAX) => Ok(infinity),
         days => days.checked_add(DAYS_TO_EPOCH).filter(|days| *days != i32::MAX).ok_or(Refusal::OutOfRange("a date")),
     }
+}
+
+/// The microseconds since midnight; 24:00:00 is a time of PostgreSQL too.
+pub(super) fn time(bytes: &[u8]) -> Result<i64, Refusal> {
+    let time = i64::from_be_bytes(exactly(bytes)?);
+    if (0..=MICROSECONDS_OF_DAY).contains(&time) { Ok(time) } else { Err(Refusal::Malformed) }
 }
 
 /// The microseconds since 1970; the extremes are the infinities, as they are on the wire.

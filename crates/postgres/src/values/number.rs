@@ -123,3 +123,61 @@ pub(super) fn decimal<T: DecimalType + ArrowPrimitiveType>(bytes: &[u8], scale: 
     let value = native(10).pow_checked(short as u32).and_then(|tens| value.mul_checked(tens)).map_err(too_long)?;
     if number.is_negative { value.neg_checked().map_err(too_long) } else { Ok(value) }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Decimal128Type, Decimal256Type, i256};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn wire(weight: i16, sign: u16, scale: u16, digits: &[u16]) -> Vec<u8> {
+        let head = [digits.len() as u16, weight as u16, sign, scale];
+        head.iter().chain(digits).flat_map(|part| part.to_be_bytes()).collect()
+    }
+
+    fn text(weight: i16, sign: u16, scale: u16, digits: &[u16]) -> String {
+        let mut out = Vec::new();
+        write(&wire(weight, sign, scale, digits), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn text_has_every_digit() {
+        assert_eq!(text(0, 0, 0, &[]), "0");
+        assert_eq!(text(0, 0, 3, &[]), "0.000");
+        assert_eq!(text(1, 0, 0, &[1]), "10000");
+        assert_eq!(text(1, NEGATIVE, 2, &[12, 3_004, 5_000]), "-123004.50");
+        assert_eq!(text(-2, 0, 8, &[1]), "0.00000001");
+        assert_eq!(text(-1, NEGATIVE, 1, &[5_000]), "-0.5");
+        assert_eq!(text(0, NOT_A_NUMBER, 0, &[]), "NaN");
+        assert_eq!(text(0, NEGATIVE_INFINITY, 0, &[]), "-Infinity");
+    }
+
+    #[test]
+    fn decimals_have_their_scale() {
+        let decimal = |bytes: &[u8], scale| decimal::<Decimal128Type>(bytes, scale);
+        assert_eq!(decimal(&wire(1, NEGATIVE, 2, &[12, 3_004, 5_000]), 2), Ok(-12_300_450));
+        assert_eq!(decimal(&wire(2, 0, 0, &[1]), 1), Ok(1_000_000_000));
+        assert_eq!(decimal(&wire(0, 0, 0, &[]), 5), Ok(0));
+        assert_eq!(decimal(&wire(-1, 0, 3, &[1_230]), 3), Ok(123));
+        // More digits than the column has would be another number.
+        assert_eq!(decimal(&wire(-1, 0, 4, &[1_234]), 3), Err(Refusal::Malformed));
+        assert_eq!(decimal(&wire(-2, 0, 8, &[1]), 3), Err(Refusal::Malformed));
+        assert_eq!(decimal(&wire(20, 0, 0, &[1]), 0), Err(Refusal::Malformed));
+        assert_eq!(decimal(&wire(0, NOT_A_NUMBER, 0, &[]), 0), Err(Refusal::NotANumber));
+        assert_eq!(decimal(&wire(0, 0, 0, &[10_000]), 0), Err(Refusal::Malformed));
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_and_text_agree(weight in -3..3_i16, digits in prop::collection::vec(0..10_000_u16, 0..6)) {
+            let bytes = wire(weight, 0, 40, &digits);
+            let mut out = Vec::new();
+            write(&bytes, &mut out).unwrap();
+            let printed = String::from_utf8(out).unwrap();
+            let value: i256 = decimal::<Decimal256Type>(&bytes, 40).unwrap();
+            prop_assert_eq!(Decimal256Type::format_decimal(value, 76, 40), printed);
+        }
+    }
+}

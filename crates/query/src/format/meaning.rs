@@ -13,7 +13,8 @@ const EXTENSION: &str = "ARROW:extension:name";
 /// What the values of a field are beyond their Arrow type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Meaning {
-    /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`.
+    /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`. In JSON it is
+    /// a number; with more than 308 digits before the point it is a string, since readers refuse such numbers.
     Number,
     /// Text that is JSON.
     Json,

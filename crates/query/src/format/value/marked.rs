@@ -65,12 +65,19 @@ fn write_on_one_line(document: &str, out: &mut String) {
     }
 }
 
-/// Whether `text` is a number of JSON, without an exponent.
+/// The most digits before the point for which any number is below the greatest float, so that every reader takes it.
+const WHOLE_DIGITS_MAX: usize = 308;
+
+/// Whether `text` is a number of JSON, without an exponent, for which readers have room: some refuse a whole document for
+/// one number beyond floats.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    are_digits(whole) && are_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
+    whole.len() <= WHOLE_DIGITS_MAX
+        && are_digits(whole)
+        && are_digits(fraction)
+        && (whole == "0" || !whole.starts_with('0'))
 }
 
 fn uuids(array: &dyn Array) -> BoxedCell<'_> {
@@ -106,6 +113,9 @@ mod tests {
             assert!(is_number(text), "{text}");
             serde_json::from_str::<serde_json::Value>(text).unwrap();
         }
+        let (widest, wider) = ("9".repeat(308), "1".repeat(309));
+        assert!(is_number(&widest) && !is_number(&wider));
+        assert!(widest.parse::<f64>().unwrap().is_finite());
         for text in ["", "-", ".5", "5.", "01", "+1", "1e5", "NaN", "Infinity", "1 ", "--1", "1.2.3", "٣"] {
             assert!(!is_number(text), "{text}");
         }
