@@ -23,6 +23,8 @@ use super::tls_settings::TlsMode;
 
 /// How long something that did not answer as PostgreSQL does may take to show what it is.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes of its answer that are looked at.
+const PROBE_BYTES: usize = 2;
 /// What a client sends to ask whether a server has TLS.
 /// <https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST>
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
@@ -82,7 +84,7 @@ impl Attempt<'_> {
             TlsMode::Disable => self.open(SslMode::Disable).await,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.open(SslMode::Require).await,
             TlsMode::Prefer => match self.open(SslMode::Prefer).await {
-                Err(first) if first.encrypted && first.is_worth_the_other_way() => {
+                Err(first) if first.encrypted && first.is_worth_a_try_without_tls() => {
                     self.open(SslMode::Disable).await.map_err(|_| first)
                 }
                 outcome => outcome,
@@ -171,20 +173,28 @@ impl Attempt<'_> {
         )
     }
 
-    /// Asks whether TLS is there and looks at the first byte of the answer: every PostgreSQL says S, N or E.
+    /// Asks whether TLS is there. Every PostgreSQL says S or N and then waits, or says E and why.
     async fn is_something_else(&self) -> bool {
         let Some(address) = self.address else { return false };
-        let first_byte = async {
+        let mut answer = Vec::new();
+        let ask = async {
             let mut stream = TcpStream::connect((address, self.host.port)).await?;
             stream.write_all(&TLS_REQUEST).await?;
-            stream.read_u8().await
+            while answer.len() < PROBE_BYTES && stream.read_buf(&mut answer).await? > 0 {}
+            std::io::Result::Ok(())
         };
-        let first_byte = timeout(PROBE_TIMEOUT, first_byte).await;
-        matches!(first_byte, Ok(Ok(byte)) if !b"SNE".contains(&byte))
+        // Whatever ends it, what came until then is the answer.
+        let _ = timeout(PROBE_TIMEOUT, ask).await;
+        !matches!(answer.as_slice(), [] | [b'S' | b'N'] | [b'E', ..])
     }
 }
 
 impl Refusal {
+    /// As `is_worth_the_other_way`, and where the connection broke: something between may not let TLS through.
+    fn is_worth_a_try_without_tls(&self) -> bool {
+        self.is_worth_the_other_way() || matches!(self.problem, Problem::Closed | Problem::ConnectionFailed(_))
+    }
+
     /// Whether what was refused with TLS may be accepted without, or the other way round. A wrong password stays
     /// wrong, and a second try would count against the account.
     fn is_worth_the_other_way(&self) -> bool {
