@@ -1,6 +1,5 @@
 //! One attempt: one address of one host, within the time that it may take.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::cancel::Canceller;
 use super::connected::Connected;
 use super::error::Failure;
-use super::host::{Host, Place};
+use super::host::{Address, Host};
 use super::problem::Problem;
 use super::startup::Startup;
 use super::target::{SessionRole, Target};
@@ -34,8 +33,7 @@ pub(super) struct Attempt<'a> {
     pub(super) target: &'a Target,
     pub(super) startup: &'a Startup<'a>,
     pub(super) host: &'a Host,
-    /// None where the host is a socket.
-    pub(super) address: Option<IpAddr>,
+    pub(super) address: &'a Address,
     /// None where there is to be no TLS.
     pub(super) tls: Option<&'a MakeRustlsConnect>,
     pub(super) session_role: SessionRole,
@@ -65,8 +63,10 @@ impl Attempt<'_> {
         };
         Err(Failure {
             place: match self.address {
-                Some(address) => format!("{} ({address})", self.host),
-                None => self.host.to_string(),
+                Address::Network { name, address } if *name != address.to_string() => {
+                    format!("{} ({address})", self.host)
+                }
+                _ => self.host.to_string(),
             },
             problem,
             said: refusal.said,
@@ -77,10 +77,9 @@ impl Attempt<'_> {
     }
 
     async fn run_modes(&self) -> Result<Connected, Refusal> {
-        if self.tls.is_none() {
-            return self.open(SslMode::Disable).await;
-        }
+        let is_socket = matches!(self.address, Address::Socket(_));
         match self.target.tls.mode {
+            _ if is_socket || self.tls.is_none() => self.open(SslMode::Disable).await,
             TlsMode::Disable => self.open(SslMode::Disable).await,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.open(SslMode::Require).await,
             TlsMode::Prefer => match self.open(SslMode::Prefer).await {
@@ -101,17 +100,16 @@ impl Attempt<'_> {
 
     async fn open(&self, mode: SslMode) -> Result<Connected, Refusal> {
         let config = self.config(mode);
-        let connector = self.tls.map(|tls| {
-            let address = self.address.map(|address| address.to_string()).unwrap_or_default();
-            let name = match &self.host.place {
-                Place::Network { name, .. } => name.as_str(),
-                Place::Socket(_) => "",
-            };
-            Connector::new(tls.clone(), name, &address, self.target.tls.mode)
-        });
+        let connector = match (self.tls, self.address) {
+            (Some(tls), Address::Network { name, address }) => {
+                Some(Connector::new(tls.clone(), name, &address.to_string(), self.target.tls.mode))
+            }
+            // No TLS is ever spoken over a socket.
+            _ => None,
+        };
         let was_encrypted = || connector.as_ref().is_some_and(Connector::was_used);
         let canceller = |client: &tokio_postgres::Client| {
-            Canceller::new(client.cancel_token(), self.host, self.address, connector.clone())
+            Canceller::new(client.cancel_token(), self.address, self.host.port, connector.clone())
         };
         let opened = match connector.clone() {
             Some(tls) => config.connect(tls).await.map(|(client, connection)| {
@@ -138,10 +136,9 @@ impl Attempt<'_> {
     fn config(&self, mode: SslMode) -> Config {
         let Target { user, database, channel_binding, connect_timeout, keepalive, tls, .. } = self.target;
         let mut config = Config::new();
-        match (&self.host.place, self.address) {
-            (Place::Network { name, .. }, Some(address)) => config.host(name).hostaddr(address),
-            (Place::Network { name, .. }, None) => config.host(name),
-            (Place::Socket(folder), _) => config.host_path(folder),
+        match self.address {
+            Address::Network { name, address } => config.host(name).hostaddr(*address),
+            Address::Socket(folder) => config.host_path(folder),
         };
         config.port(self.host.port).user(user).dbname(database);
         if let Some(password) = &self.host.password {
@@ -175,10 +172,10 @@ impl Attempt<'_> {
 
     /// Asks whether TLS is there. Every PostgreSQL says S or N and then waits, or says E and why.
     async fn is_something_else(&self) -> bool {
-        let Some(address) = self.address else { return false };
+        let Address::Network { address, .. } = self.address else { return false };
         let mut answer = Vec::new();
         let ask = async {
-            let mut stream = TcpStream::connect((address, self.host.port)).await?;
+            let mut stream = TcpStream::connect((*address, self.host.port)).await?;
             stream.write_all(&TLS_REQUEST).await?;
             while answer.len() < PROBE_BYTES && stream.read_buf(&mut answer).await? > 0 {}
             std::io::Result::Ok(())

@@ -111,6 +111,14 @@ async fn the_error_of_the_registry_keeps_the_owners_text_for_the_log() {
 }
 
 #[tokio::test]
+async fn channel_binding_is_not_to_be_had_without_tls() {
+    let role = make_role("unbound").await;
+    let demands = "sslmode=disable channel_binding=require";
+    let told = refusal(&network(&format!("user={role} password=right-password dbname=postgres {demands}"))).await;
+    assert!(told.contains("channel binding is required and the server does not offer it"), "{told}");
+}
+
+#[tokio::test]
 async fn a_setting_that_the_server_does_not_know() {
     let told = refusal(&superuser("options='-c no_such_setting=1'")).await;
     assert!(told.contains("the server refused the connection (SQLSTATE 42704)"), "{told}");

@@ -107,9 +107,10 @@ fn uris() {
 fn keywords_and_values() {
     insta::assert_snapshot!(check(&[
         "host=h",
-        "  host = h   dbname = shop ",
+        "  host = h   dbname = shop",
         "host=h dbname='my shop' user='o\\'brien' password='a b\\\\c'",
         "host=h dbname=my\\ shop",
+        "host=h dbname=shop\u{a0}2",
         "host=h\nport=5433\tuser=reader",
         "host=h user=''",
         "host=a,b,c port=1,2,3",
@@ -137,13 +138,15 @@ fn keywords_and_values() {
     ]), @r#"
     host=h
     => postgres at h:5432/ann as ann
-      host = h   dbname = shop 
+      host = h   dbname = shop
     => postgres at h:5432/shop as ann
     host=h dbname='my shop' user='o\'brien' password='a b\\c'
     => postgres at h:5432/my shop as o'brien
       password: the password is the connection string's
     host=h dbname=my\ shop
     => postgres at h:5432/my shop as ann
+    host=h dbname=shop 2
+    => postgres at h:5432/shop 2 as ann
     host=h
     port=5433	user=reader
     => postgres at h:5433/reader as reader
@@ -221,6 +224,12 @@ fn keywords_and_values() {
       sslsni: 0
       ssl_min_protocol_version: TLSv1.3
     "#);
+}
+
+#[test]
+fn the_last_blank_may_be_escaped_and_count() {
+    assert_eq!(Scene::new().target("host=h user=an\\ ").user(), "an ");
+    assert_eq!(Scene::new().target(" postgres://an@h \n").user(), "an");
 }
 
 #[test]
