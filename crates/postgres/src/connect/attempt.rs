@@ -1,6 +1,5 @@
 //! One attempt: one address of one host, within the time that it may take.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::cancel::Canceller;
 use super::connected::Connected;
 use super::error::Failure;
-use super::host::{Host, Place};
+use super::host::{Address, Host};
 use super::problem::Problem;
 use super::startup::Startup;
 use super::target::{SessionRole, Target};
@@ -23,6 +22,8 @@ use super::tls_settings::TlsMode;
 
 /// How long something that did not answer as PostgreSQL does may take to show what it is.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes of its answer that are looked at.
+const PROBE_BYTES: usize = 2;
 /// What a client sends to ask whether a server has TLS.
 /// <https://www.postgresql.org/docs/current/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-SSLREQUEST>
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
@@ -32,8 +33,7 @@ pub(super) struct Attempt<'a> {
     pub(super) target: &'a Target,
     pub(super) startup: &'a Startup<'a>,
     pub(super) host: &'a Host,
-    /// None where the host is a socket.
-    pub(super) address: Option<IpAddr>,
+    pub(super) address: &'a Address,
     /// None where there is to be no TLS.
     pub(super) tls: Option<&'a MakeRustlsConnect>,
     pub(super) session_role: SessionRole,
@@ -63,8 +63,10 @@ impl Attempt<'_> {
         };
         Err(Failure {
             place: match self.address {
-                Some(address) => format!("{} ({address})", self.host),
-                None => self.host.to_string(),
+                Address::Network { name, address } if *name != address.to_string() => {
+                    format!("{} ({address})", self.host)
+                }
+                _ => self.host.to_string(),
             },
             problem,
             said: refusal.said,
@@ -75,14 +77,13 @@ impl Attempt<'_> {
     }
 
     async fn run_modes(&self) -> Result<Connected, Refusal> {
-        if self.tls.is_none() {
-            return self.open(SslMode::Disable).await;
-        }
+        let is_socket = matches!(self.address, Address::Socket(_));
         match self.target.tls.mode {
+            _ if is_socket || self.tls.is_none() => self.open(SslMode::Disable).await,
             TlsMode::Disable => self.open(SslMode::Disable).await,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.open(SslMode::Require).await,
             TlsMode::Prefer => match self.open(SslMode::Prefer).await {
-                Err(first) if first.encrypted && first.is_worth_the_other_way() => {
+                Err(first) if first.encrypted && first.is_worth_a_try_without_tls() => {
                     self.open(SslMode::Disable).await.map_err(|_| first)
                 }
                 outcome => outcome,
@@ -99,17 +100,16 @@ impl Attempt<'_> {
 
     async fn open(&self, mode: SslMode) -> Result<Connected, Refusal> {
         let config = self.config(mode);
-        let connector = self.tls.map(|tls| {
-            let address = self.address.map(|address| address.to_string()).unwrap_or_default();
-            let name = match &self.host.place {
-                Place::Network { name, .. } => name.as_str(),
-                Place::Socket(_) => "",
-            };
-            Connector::new(tls.clone(), name, &address, self.target.tls.mode)
-        });
+        let connector = match (self.tls, self.address) {
+            (Some(tls), Address::Network { name, address }) => {
+                Some(Connector::new(tls.clone(), name, &address.to_string(), self.target.tls.mode))
+            }
+            // No TLS is ever spoken over a socket.
+            _ => None,
+        };
         let was_encrypted = || connector.as_ref().is_some_and(Connector::was_used);
         let canceller = |client: &tokio_postgres::Client| {
-            Canceller::new(client.cancel_token(), self.host, self.address, connector.clone())
+            Canceller::new(client.cancel_token(), self.address, self.host.port, connector.clone())
         };
         let opened = match connector.clone() {
             Some(tls) => config.connect(tls).await.map(|(client, connection)| {
@@ -136,10 +136,9 @@ impl Attempt<'_> {
     fn config(&self, mode: SslMode) -> Config {
         let Target { user, database, channel_binding, connect_timeout, keepalive, tls, .. } = self.target;
         let mut config = Config::new();
-        match (&self.host.place, self.address) {
-            (Place::Network { name, .. }, Some(address)) => config.host(name).hostaddr(address),
-            (Place::Network { name, .. }, None) => config.host(name),
-            (Place::Socket(folder), _) => config.host_path(folder),
+        match self.address {
+            Address::Network { name, address } => config.host(name).hostaddr(*address),
+            Address::Socket(folder) => config.host_path(folder),
         };
         config.port(self.host.port).user(user).dbname(database);
         if let Some(password) = &self.host.password {
@@ -171,20 +170,28 @@ impl Attempt<'_> {
         )
     }
 
-    /// Asks whether TLS is there and looks at the first byte of the answer: every PostgreSQL says S, N or E.
+    /// Asks whether TLS is there. Every PostgreSQL says S or N and then waits, or says E and why.
     async fn is_something_else(&self) -> bool {
-        let Some(address) = self.address else { return false };
-        let first_byte = async {
-            let mut stream = TcpStream::connect((address, self.host.port)).await?;
+        let Address::Network { address, .. } = self.address else { return false };
+        let mut answer = Vec::new();
+        let ask = async {
+            let mut stream = TcpStream::connect((*address, self.host.port)).await?;
             stream.write_all(&TLS_REQUEST).await?;
-            stream.read_u8().await
+            while answer.len() < PROBE_BYTES && stream.read_buf(&mut answer).await? > 0 {}
+            std::io::Result::Ok(())
         };
-        let first_byte = timeout(PROBE_TIMEOUT, first_byte).await;
-        matches!(first_byte, Ok(Ok(byte)) if !b"SNE".contains(&byte))
+        // Whatever ends it, what came until then is the answer.
+        let _ = timeout(PROBE_TIMEOUT, ask).await;
+        !matches!(answer.as_slice(), [] | [b'S' | b'N'] | [b'E', ..])
     }
 }
 
 impl Refusal {
+    /// As `is_worth_the_other_way`, and where the connection broke: something between may not let TLS through.
+    fn is_worth_a_try_without_tls(&self) -> bool {
+        self.is_worth_the_other_way() || matches!(self.problem, Problem::Closed | Problem::ConnectionFailed(_))
+    }
+
     /// Whether what was refused with TLS may be accepted without, or the other way round. A wrong password stays
     /// wrong, and a second try would count against the account.
     fn is_worth_the_other_way(&self) -> bool {

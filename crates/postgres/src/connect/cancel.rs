@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -12,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{CancelToken, NoTls};
 
-use super::host::{Host, Place};
+use super::host::Address;
 use super::problem::Problem;
 use super::surroundings::socket_name;
 use super::tls::Connector;
@@ -24,16 +23,11 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Canceller {
     token: CancelToken,
+    /// Where the connection really went: of several addresses of a host only one knows it.
     address: Address,
+    port: u16,
     connector: Option<Connector>,
     limit: Duration,
-}
-
-/// Where the connection really went: of several addresses of a host only one knows it.
-#[derive(Debug, Clone)]
-enum Address {
-    Network(SocketAddr),
-    Socket(PathBuf),
 }
 
 /// Why a request to cancel could not be delivered.
@@ -49,14 +43,8 @@ pub enum CancelError {
 }
 
 impl Canceller {
-    pub(super) fn new(token: CancelToken, host: &Host, address: Option<IpAddr>, connector: Option<Connector>) -> Self {
-        let address = match (&host.place, address) {
-            (Place::Socket(folder), _) => Address::Socket(folder.join(socket_name(host.port))),
-            (Place::Network { .. }, Some(address)) => Address::Network(SocketAddr::new(address, host.port)),
-            // An attempt at the network always has its address.
-            (Place::Network { name, .. }, None) => Address::Socket(PathBuf::from(name)),
-        };
-        Self { token, address, connector, limit: CANCEL_TIMEOUT }
+    pub(super) fn new(token: CancelToken, address: &Address, port: u16, connector: Option<Connector>) -> Self {
+        Self { token, address: address.clone(), port, connector, limit: CANCEL_TIMEOUT }
     }
 
     /// The same, with another bound on the time that it may take.
@@ -81,8 +69,8 @@ impl Canceller {
 
     async fn send(&self) -> Result<(), Problem> {
         match &self.address {
-            Address::Network(address) => {
-                let stream = TcpStream::connect(address).await.map_err(|error| Problem::of_io(&error))?;
+            Address::Network { address, .. } => {
+                let stream = TcpStream::connect((*address, self.port)).await.map_err(|error| Problem::of_io(&error))?;
                 let (stream, listening) = double_tcp(stream).map_err(|error| Problem::of_io(&error))?;
                 match self.connector.clone() {
                     Some(mut tls) => match MakeTlsConnect::<TcpStream>::make_tls_connect(&mut tls, "") {
@@ -92,12 +80,12 @@ impl Canceller {
                     None => self.send_over(stream, NoTls, listening).await,
                 }
             }
-            Address::Socket(path) => self.send_to_socket(path).await,
+            Address::Socket(folder) => self.send_to_socket(&folder.join(socket_name(self.port))).await,
         }
     }
 
     #[cfg(unix)]
-    async fn send_to_socket(&self, path: &std::path::Path) -> Result<(), Problem> {
+    async fn send_to_socket(&self, path: &Path) -> Result<(), Problem> {
         use tokio::net::UnixStream;
         let failed = |error: io::Error| Problem::of_io(&error);
         let stream = UnixStream::connect(path).await.map_err(failed)?.into_std().map_err(failed)?;
@@ -106,7 +94,7 @@ impl Canceller {
     }
 
     #[cfg(not(unix))]
-    async fn send_to_socket(&self, _: &std::path::Path) -> Result<(), Problem> {
+    async fn send_to_socket(&self, _: &Path) -> Result<(), Problem> {
         Err(Problem::NoSocket)
     }
 

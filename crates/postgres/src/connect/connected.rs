@@ -17,7 +17,8 @@ use super::target::SessionRole;
 /// How long a connection that nobody needs any more may take for outstanding answers and its goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An open, authenticated connection. Dropped, it says goodbye to the server and ends.
+/// An open, authenticated connection. Dropped, it says goodbye to the server and ends; what it is busy with then may
+/// take a second more before it is cancelled.
 pub struct Connected {
     client: Client,
     server_version: ServerVersion,
@@ -42,7 +43,7 @@ impl Connected {
     {
         let server_version = ServerVersion::parse(connection.parameter("server_version").unwrap_or_default());
         let unneeded = CancellationToken::new();
-        let task = tokio::spawn(move_bytes(connection, unneeded.clone()));
+        let task = tokio::spawn(move_bytes(connection, unneeded.clone(), canceller.clone()));
         Self { client, server_version, encrypted, canceller, task, unneeded: unneeded.drop_guard() }
     }
 
@@ -76,7 +77,8 @@ impl Connected {
         self.canceller.clone()
     }
 
-    /// Says goodbye to the server and waits until the connection has ended, which takes a second at most.
+    /// Says goodbye to the server and waits until the connection has ended, which takes three seconds at most: one
+    /// for what is outstanding, two to cancel it.
     pub async fn close(self) {
         let Self { client, task, unneeded, .. } = self;
         drop(client);
@@ -115,7 +117,10 @@ const TRANSACTIONS_ONLY_READ: &str = "SHOW transaction_read_only";
 const IS_STANDBY: &str = "SELECT pg_catalog.pg_is_in_recovery()";
 
 /// Moves bytes until the connection ends, or until nobody needs it and it had its time to say goodbye.
-async fn move_bytes<S, T>(mut connection: Connection<S, T>, unneeded: CancellationToken)
+///
+/// A server that computes does not notice that nobody listens any more, and the driver reads an answer to its last row
+/// even if nobody wants it: what is still outstanding then is cancelled.
+async fn move_bytes<S, T>(mut connection: Connection<S, T>, unneeded: CancellationToken, canceller: Canceller)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
@@ -141,8 +146,12 @@ where
         () = &mut end => return,
         () = unneeded.cancelled() => {}
     }
-    if timeout(GOODBYE_TIMEOUT, end).await.is_err() {
-        tracing::debug!("postgres connection dropped before its answers had come");
+    if timeout(GOODBYE_TIMEOUT, end).await.is_ok() {
+        return;
+    }
+    match canceller.cancel().await {
+        Ok(()) => tracing::debug!("postgres connection dropped, and what it was busy with cancelled"),
+        Err(error) => tracing::debug!(%error, "postgres connection dropped while it was busy"),
     }
 }
 

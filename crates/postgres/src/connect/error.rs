@@ -112,6 +112,9 @@ impl Failure {
                 format!("it came {tls}; pg_hba.conf needs a line for this user, database and address")
             }
             Problem::UnknownRole => format!("the user is {user}"),
+            Problem::IdentityRefused => {
+                format!("the user is {user}; the system's user or the certificate that came must be for that name")
+            }
             Problem::TlsNotOffered => {
                 format!("sslmode is {}; set ssl = on in the server, or a weaker sslmode", self.tls_mode.name())
             }

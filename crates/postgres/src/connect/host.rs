@@ -34,6 +34,15 @@ pub(super) enum Place {
     Socket(PathBuf),
 }
 
+/// One way to a host.
+#[derive(Debug, Clone)]
+pub(super) enum Address {
+    /// An address of the network, and the name that it was found by.
+    Network { name: String, address: IpAddr },
+    /// A socket in this folder.
+    Socket(PathBuf),
+}
+
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {

@@ -46,6 +46,11 @@ fn malformed(problem: &'static str, position: usize) -> TargetError {
     TargetError::Malformed { origin: Origin::ConnectionString, problem, position }
 }
 
+/// As in C; a blank that only Unicode knows may stand in a password.
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t'..='\r')
+}
+
 struct Reader<'a> {
     characters: Peekable<Chars<'a>>,
     /// Characters read so far.
@@ -66,11 +71,11 @@ impl Reader<'_> {
     }
 
     fn skip_blanks(&mut self) {
-        while self.next_if(char::is_whitespace).is_some() {}
+        while self.next_if(is_blank).is_some() {}
     }
 
     fn take_name(&mut self) -> String {
-        std::iter::from_fn(|| self.next_if(|character| character != '=' && !character.is_whitespace())).collect()
+        std::iter::from_fn(|| self.next_if(|character| character != '=' && !is_blank(character))).collect()
     }
 
     fn take_value(&mut self) -> Result<String, TargetError> {
@@ -78,7 +83,7 @@ impl Reader<'_> {
         let quoted = self.next_if(|character| character == '\'').is_some();
         let mut value = String::new();
         loop {
-            let goes_on = |character: char| quoted || !character.is_whitespace();
+            let goes_on = |character: char| quoted || !is_blank(character);
             match self.next_if(goes_on) {
                 Some('\'') if quoted => return Ok(value),
                 Some('\\') => value.extend(self.next()),

@@ -30,10 +30,10 @@ pub(super) fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
 
-/// The known names most like `name`, nearest first; only those that can be used.
-pub(super) fn nearest(name: &str) -> Vec<String> {
+/// The known name most like `name`, of those that can be used.
+pub(super) fn nearest(name: &str) -> Option<String> {
     let usable = KEYWORDS.iter().filter(|keyword| !matches!(keyword.support, Support::Refused));
-    tidegate_core::nearest(name, usable.map(|keyword| keyword.name))
+    tidegate_core::nearest(name, usable.map(|keyword| keyword.name)).into_iter().next()
 }
 
 const fn honoured(name: &'static str) -> Keyword {

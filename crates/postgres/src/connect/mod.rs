@@ -10,6 +10,7 @@ mod error;
 mod host;
 mod key_value;
 mod keyword;
+mod members;
 mod open;
 mod password;
 mod password_file;

@@ -12,7 +12,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::attempt::Attempt;
 use super::connected::Connected;
 use super::error::{ConnectError, Failure};
-use super::host::{Host, Place};
+use super::host::{Address, Host, Place};
 use super::problem::Problem;
 use super::startup::Startup;
 use super::target::{SessionRole, Target};
@@ -68,18 +68,17 @@ impl Target {
         tls: Option<&MakeRustlsConnect>,
         session_role: SessionRole,
     ) -> Result<Connected, Vec<Failure>> {
-        let addresses: Vec<Option<IpAddr>> = match &host.place {
-            Place::Socket(_) => vec![None],
-            Place::Network { address: Some(address), .. } => vec![Some(*address)],
+        let at = |name: &String, address| Address::Network { name: name.clone(), address };
+        let addresses: Vec<Address> = match &host.place {
+            Place::Socket(folder) => vec![Address::Socket(folder.clone())],
+            Place::Network { name, address: Some(address) } => vec![at(name, *address)],
             Place::Network { name, address: None } => match self.look_up(name, host.port).await {
-                Ok(addresses) => addresses.into_iter().map(Some).collect(),
+                Ok(addresses) => addresses.into_iter().map(|address| at(name, address)).collect(),
                 Err(problem) => return Err(vec![self.failure(host, problem)]),
             },
         };
         let mut failures = Vec::new();
-        for address in addresses {
-            // No TLS is ever spoken over a socket.
-            let tls = tls.filter(|_| address.is_some());
+        for address in &addresses {
             let attempt = Attempt { target: self, startup, host, address, tls, session_role };
             match attempt.run().await {
                 Ok(connected) => return Ok(connected),

@@ -46,6 +46,9 @@ pub enum Problem {
     /// The server's access rules (`pg_hba.conf`) let nobody in like this.
     #[error("the server's access rules refuse the connection")]
     RefusedByRules,
+    /// The server did not accept that we are who we say, by the user of the system or by a certificate.
+    #[error("the server did not accept the identity")]
+    IdentityRefused,
     /// The role may not log in or does not exist.
     #[error("the role does not exist or may not log in")]
     UnknownRole,
@@ -180,6 +183,7 @@ impl Problem {
             // One SQLSTATE for several reasons, and a text in the server's language: the place in its source tells.
             &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => match refusal.routine() {
                 Some("InitializeSessionUserId") => Self::UnknownRole,
+                Some("auth_failed") => Self::IdentityRefused,
                 _ => Self::RefusedByRules,
             },
             &SqlState::INVALID_CATALOG_NAME => Self::UnknownDatabase,
@@ -208,18 +212,19 @@ impl Problem {
 
     /// Whether the server spoke for all hosts, so that no other one is asked, as in libpq.
     pub(super) fn is_final(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::PasswordMissing
-            | Self::PasswordWrong
-            | Self::RefusedByRules
-            | Self::UnknownRole
-            | Self::UnknownDatabase
-            | Self::DatabaseForbidden
-            | Self::TooManyConnections
-            | Self::RefusedByServer(_)
-            | Self::TlsFiles(_) => true,
-            _ => false,
-        }
+                | Self::PasswordWrong
+                | Self::RefusedByRules
+                | Self::IdentityRefused
+                | Self::UnknownRole
+                | Self::UnknownDatabase
+                | Self::DatabaseForbidden
+                | Self::TooManyConnections
+                | Self::RefusedByServer(_)
+                | Self::TlsFiles(_)
+        )
     }
 
     /// Whether TLS itself failed.

@@ -104,9 +104,10 @@ impl Settings {
 }
 
 fn parse(text: &str) -> Result<Vec<Pair>, TargetError> {
-    let text = text.trim();
-    if let Some(rest) = uri::after_scheme(text) {
-        return uri::parse(text, rest);
+    // A URI holds no blanks; among keywords and values the last one may be escaped and count.
+    let uri = text.trim_ascii();
+    if let Some(rest) = uri::after_scheme(uri) {
+        return uri::parse(uri, rest);
     }
     let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.:".contains(&byte));
     if text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {

@@ -1,16 +1,16 @@
 //! Where a connection goes and as whom: a connection string, completed from its surroundings as libpq does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio_postgres::config::ChannelBinding;
 
-use super::host::{Host, Place};
+use super::host::Host;
 use super::password_file::PasswordFile;
 use super::settings::Settings;
 use super::surroundings::Surroundings;
 use super::target_error::TargetError;
-use super::tls_settings::{ClientFile, Roots, TlsMode, TlsSettings};
+use super::tls_settings::{TlsMode, TlsSettings};
 
 /// How long connecting to one address may take if nothing is said.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -130,48 +130,6 @@ impl Target {
         format!("postgres at {}/{} as {}", hosts.join(","), self.database, self.user)
     }
 
-    /// Every member as a keyword and its value, for an owner who wonders what was understood. Of passwords only
-    /// where they came from.
-    pub fn members(&self) -> Vec<(&'static str, String)> {
-        let seconds = |duration: Duration| duration.as_secs().to_string();
-        let mut members = Vec::new();
-        for host in &self.hosts {
-            members.push(("host", host.to_string()));
-            if let Place::Network { address: Some(address), .. } = &host.place {
-                members.push(("hostaddr", address.to_string()));
-            }
-            members.push(("password", host.password_source.to_string()));
-        }
-        members.push(("user", self.user.clone()));
-        members.push(("dbname", self.database.clone()));
-        members.push(("sslmode", self.tls.mode.name().to_owned()));
-        members.push(("sslnegotiation", if self.tls.direct { "direct" } else { "postgres" }.to_owned()));
-        members.push((
-            "sslrootcert",
-            match &self.tls.roots {
-                Roots::System => "system".to_owned(),
-                Roots::File(path) => path.display().to_string(),
-                Roots::FileIfThere(path) => if_there(path),
-                Roots::None => String::new(),
-            },
-        ));
-        for (keyword, file) in [("sslcert", &self.tls.certificate), ("sslkey", &self.tls.key)] {
-            let text = match file {
-                ClientFile::Named(path) => path.display().to_string(),
-                ClientFile::IfThere(path) => if_there(path),
-                ClientFile::None => String::new(),
-            };
-            members.push((keyword, text));
-        }
-        members.push(("channel_binding", channel_binding_name(self.channel_binding).to_owned()));
-        members.push(("connect_timeout", seconds(self.connect_timeout)));
-        members.push(("target_session_attrs", self.session_role.name().to_owned()));
-        members.push(("load_balance_hosts", if self.shuffles_hosts { "random" } else { "disable" }.to_owned()));
-        members.push(("application_name", self.application_name.clone().unwrap_or_default()));
-        members.push(("options", self.options.clone().unwrap_or_default()));
-        members
-    }
-
     /// What an owner should know although it is no error, such as a password file that is ignored.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -229,16 +187,8 @@ impl Keepalive {
     }
 }
 
-const CHANNEL_BINDINGS: [(&str, ChannelBinding); 3] =
+pub(super) const CHANNEL_BINDINGS: [(&str, ChannelBinding); 3] =
     [("disable", ChannelBinding::Disable), ("prefer", ChannelBinding::Prefer), ("require", ChannelBinding::Require)];
-
-fn channel_binding_name(wanted: ChannelBinding) -> &'static str {
-    CHANNEL_BINDINGS.iter().find(|(_, binding)| *binding == wanted).map_or("", |(name, _)| name)
-}
-
-fn if_there(path: &Path) -> String {
-    format!("{}, if it is there", path.display())
-}
 
 /// Libpq waits for ever at zero or less; nothing waits for ever here.
 fn read_connect_timeout(settings: &Settings) -> Result<Duration, TargetError> {

@@ -22,7 +22,7 @@ pub enum TargetError {
         position: usize,
     },
     /// A keyword that nobody knows.
-    #[error("{origin} has an unknown keyword{}{}", name_or_position(.name, *.position), did_you_mean(.nearest))]
+    #[error("{origin} has an unknown keyword{}{}", name_or_position(.name, *.position), nearest_known(.nearest))]
     UnknownKeyword {
         /// Where it stands.
         origin: Origin,
@@ -30,11 +30,11 @@ pub enum TargetError {
         name: Option<String>,
         /// Counted from 1.
         position: usize,
-        /// The known keywords most like it.
-        nearest: Vec<String>,
+        /// The known keyword most like it.
+        nearest: Option<String>,
     },
     /// A keyword that libpq knows and that cannot be honoured.
-    #[error("{keyword} ({origin}) is not supported, and it would be unsafe to go on without it; remove it")]
+    #[error("{origin}: {keyword} is not supported, and it would be unsafe to go on as if it were not there")]
     Unsupported {
         /// The keyword.
         keyword: &'static str,
@@ -42,7 +42,7 @@ pub enum TargetError {
         origin: Origin,
     },
     /// A value that its keyword does not take.
-    #[error("{keyword} ({origin}) must be {wanted}")]
+    #[error("{origin}: {keyword} must be {wanted}")]
     BadValue {
         /// The keyword.
         keyword: &'static str,
@@ -118,11 +118,8 @@ fn name_or_position(name: &Option<String>, position: usize) -> String {
     }
 }
 
-fn did_you_mean(nearest: &[String]) -> String {
-    match nearest {
-        [] => String::new(),
-        nearest => format!("; the nearest known: {}", nearest.join(", ")),
-    }
+fn nearest_known(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|nearest| format!("; the nearest known is {nearest}")).unwrap_or_default()
 }
 
 fn paths(paths: &[PathBuf]) -> String {

@@ -118,7 +118,7 @@ impl TlsSettings {
     fn check(self) -> Result<Self, TargetError> {
         if self.roots == Roots::System && self.mode != TlsMode::VerifyFull {
             return Err(TargetError::Contradiction(
-                "sslrootcert=system trusts certificates for any name, so it needs sslmode=verify-full",
+                "sslrootcert=system trusts so many authorities that only the name tells servers apart: it needs sslmode=verify-full",
             ));
         }
         if self.direct && self.mode < TlsMode::Require {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tidegate_postgres::connect::{Connected, Startup, Surroundings, Target};
+use tokio_postgres::SimpleQueryMessage;
 
 /// A home and an environment of the test's own.
 pub(super) struct Scene {
@@ -119,9 +120,20 @@ pub(super) fn network_port() -> u16 {
     port.parse().unwrap()
 }
 
-/// The certificate of the authority that signed the server's.
-pub(super) fn authority() -> String {
-    server("TIDEGATE_TEST_POSTGRES_CA", "").trim().to_owned()
+/// The certificate of the authority that signed the server's; none, if the server was built without TLS.
+pub(super) async fn authority() -> Option<String> {
+    let has_tls = ask(&connect(&superuser("")).await, "SHOW ssl").await == "on";
+    has_tls.then(|| server("TIDEGATE_TEST_POSTGRES_CA", "").trim().to_owned())
+}
+
+/// The first value that `query` finds.
+pub(super) async fn ask(connected: &Connected, query: &str) -> String {
+    let messages = connected.client().simple_query(query).await.unwrap();
+    let row = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    row.expect("there is a row").to_owned()
 }
 
 pub(super) async fn connect(text: &str) -> Connected {
