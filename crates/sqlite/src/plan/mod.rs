@@ -57,6 +57,7 @@ pub(crate) async fn plan(pool: Arc<Pool>, asked: Asked) -> Result<SqlitePlan, Er
     let (planned, database) = (asked.clone(), pool.database().clone());
     let work = move |reading: &Reading<'_>| {
         let look = || -> Result<_, Failure> {
+            complaint::must_be_unambiguous(reading, &planned, &database)?;
             let statement = reading.prepare(&planned.sql)?;
             let columns = describe(reading, &statement, &planned.sql)?;
             drop(statement);

@@ -163,7 +163,6 @@ pub(super) fn look_at(connection: &Connection, schema: &str) -> rusqlite::Result
 fn prepare(connection: &mut Connection, options: &SqliteOptions, slot: &Slot) -> rusqlite::Result<()> {
     set_switches(connection)?;
     set_limits(connection, options)?;
-    set_pragmas(connection, options)?;
     let running = slot.clone();
     let must_end = move || running.lock().as_ref().is_some_and(|running| running.must_end());
     connection.progress_handler(INSTRUCTIONS_BETWEEN_LOOKS, Some(must_end.clone()))?;
@@ -178,7 +177,9 @@ fn prepare(connection: &mut Connection, options: &SqliteOptions, slot: &Slot) ->
         }
         std::thread::sleep(std::time::Duration::from_millis(if count < 10 { 1 } else { 10 }));
         true
-    }))
+    }))?;
+    // Last, since some of them read the file, which somebody may have locked.
+    set_pragmas(connection, options)
 }
 
 /// What SQLite can turn on and off.

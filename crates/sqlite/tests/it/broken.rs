@@ -37,7 +37,10 @@ async fn a_damaged_file_fails_where_the_damage_is() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 40_000].fill(0xa5);
     fs::write(folder.join("data.db"), bytes).unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT sum(length(a)) FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT sum(length(a)) FROM t").await, @r#"
+    unavailable: the database "shop" is damaged
+    Its owner can look with PRAGMA integrity_check, or put back a copy.
+    "#);
     assert_eq!(node.rows("SELECT a FROM u").await, "1");
 }
 
@@ -46,7 +49,7 @@ async fn a_file_that_vanishes_and_comes_back() {
     let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
     fs::rename(folder.join("data.db"), folder.join("away.db")).unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"unavailable: the file of the database "shop" is gone"#);
     fs::rename(folder.join("away.db"), folder.join("data.db")).unwrap();
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
 }
