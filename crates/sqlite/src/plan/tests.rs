@@ -24,7 +24,8 @@ impl Attempts {
         let secret = Connection::open(path("secret.db")).unwrap();
         secret.execute_batch("CREATE TABLE secrets (a); INSERT INTO secrets VALUES ('the secret')").unwrap();
         let data = Connection::open(path("data.db")).unwrap();
-        let sql = "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2); CREATE VIEW extension AS SELECT load_extension('x');
+        let sql =
+            "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2); CREATE VIEW extension AS SELECT load_extension('x');
             CREATE VIEW settings AS SELECT * FROM pragma_table_info('t');
             CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES ('fox');
             CREATE TRIGGER after_insert AFTER INSERT ON t BEGIN DELETE FROM t; END;";
@@ -82,7 +83,7 @@ async fn every_attempt_to_get_out_is_refused_and_leaves_nothing_behind() {
         "PRAGMA query_only = OFF".to_owned(),
         "PRAGMA journal_mode = DELETE".to_owned(),
         "PRAGMA table_info(t)".to_owned(),
-        "PRAGMA data_version".to_owned(),
+        "PRAGMA data_version = 1".to_owned(),
         "PRAGMA hard_heap_limit = 1".to_owned(),
         format!("PRAGMA temp_store_directory = '{}'", attempts.folder.path().display()),
         "SELECT * FROM pragma_table_info('t')".to_owned(),
@@ -155,7 +156,9 @@ async fn the_wall_is_shut_after_our_own_sql() {
     let attempts = Attempts::new();
     let work = |reading: &Reading<'_>| {
         crate::tables::catalog(reading)?;
-        Ok(reading.prepare("SELECT * FROM pragma_table_list").is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
+        Ok(reading
+            .prepare("SELECT * FROM pragma_table_list")
+            .is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
     };
     assert!(!attempts.pool.read(Running::unbounded(), work).await.unwrap());
 }

@@ -132,6 +132,10 @@ impl Reading<'_> {
     /// What SQLite says of it, and what the wall refuses.
     pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, Failure> {
         self.wall.begin();
+        if sql.contains('\0') {
+            // SQLite would read no further.
+            return Err(Failure::Refused("a NUL character".to_owned()));
+        }
         let statement = self.connection.prepare(sql).map_err(|error| self.failed(error))?;
         if statement.column_count() == 0 || !statement.readonly() || statement.is_explain() != 0 {
             return Err(Failure::NoQuery);

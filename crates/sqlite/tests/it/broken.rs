@@ -15,8 +15,11 @@ async fn files_that_are_no_databases_are_told_about_without_their_path() {
         "this is a text and no database, and it is long enough to be looked at. ".repeat(20),
     )
     .unwrap();
-    fs::write(folder.join("noise.db"), (0..8192_u32).map(|n| (n * 2_654_435_761 >> 13) as u8).collect::<Vec<_>>())
-        .unwrap();
+    fs::write(
+        folder.join("noise.db"),
+        (0..8192_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>(),
+    )
+    .unwrap();
     drop(folder.write("good.db", "CREATE TABLE t (a)"));
     let node = folder.open(&["text.db"], SqliteOptions::default());
     insta::assert_snapshot!(node.refusal("SELECT 1").await, @"");

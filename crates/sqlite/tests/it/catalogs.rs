@@ -13,7 +13,7 @@ async fn tables_views_and_virtual_tables_are_listed_and_what_they_are_made_of_is
         CREATE INDEX by_amount ON orders (amount);
         ANALYZE;
         CREATE VIEW large AS SELECT * FROM orders WHERE amount > 2;
-        CREATE VIEW broken AS SELECT nothing FROM orders;
+        CREATE VIEW broken AS SELECT absent FROM orders;
         CREATE VIEW orphan AS SELECT * FROM missing;
         CREATE VIEW asks AS SELECT load_extension('x');
         CREATE VIRTUAL TABLE notes USING fts5(body);

@@ -50,8 +50,14 @@ async fn tables_of_several_files_are_joined() {
     assert_eq!(node.rows("SELECT name FROM customers JOIN orders ON customer = customers.id").await, "Ada");
     // A view knows the tables of its own file.
     assert_eq!(node.rows("SELECT a FROM logged").await, "crm");
-    insta::assert_snapshot!(node.refusal("SELECT a FROM log").await, @"");
-    insta::assert_snapshot!(node.refusal("SELECT a FROM crm.log").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM log").await, @r#"
+    invalid_arguments: several files of "shop" have a table "log"
+    Valid choices: shop.log, crm 2024.log
+    "#);
+    insta::assert_snapshot!(node.refusal("SELECT a FROM crm.log").await, @r#"
+    invalid_arguments: there is no table "crm.log" in "shop"
+    Valid choices: crm 2024.log, crm 2024.logged, crm 2024.customers, shop.log
+    "#);
 }
 
 #[tokio::test]
