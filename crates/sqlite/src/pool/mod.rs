@@ -57,12 +57,6 @@ impl Pool {
         self.inner.places.available_permits()
     }
 
-    /// Threads that wait for work.
-    #[cfg(test)]
-    pub(crate) fn idle(&self) -> usize {
-        self.inner.idle.lock().len()
-    }
-
     /// Waits for a place; dropping the wait gives it up.
     ///
     /// # Errors

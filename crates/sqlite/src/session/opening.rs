@@ -14,6 +14,7 @@ use super::running::Running;
 use super::wall::Wall;
 use crate::files::{File, Files, MAIN, Stamp};
 use crate::options::SqliteOptions;
+use crate::tables::quoted;
 
 /// Instructions of SQLite's machine between two looks at whether the work must end: some ten microseconds.
 const INSTRUCTIONS_BETWEEN_LOOKS: i32 = 1_000;
@@ -154,7 +155,7 @@ fn uri(path: &str) -> String {
 
 /// Reads from `schema`, which is when SQLite first opens its file.
 pub(super) fn look_at(connection: &Connection, schema: &str) -> rusqlite::Result<()> {
-    let sql = format!("SELECT 1 FROM \"{}\".sqlite_schema LIMIT 1", schema.replace('"', "\"\""));
+    let sql = format!("SELECT 1 FROM {}.sqlite_schema LIMIT 1", quoted(schema));
     connection.prepare(&sql)?.raw_query().next()?;
     Ok(())
 }

@@ -22,10 +22,10 @@ async fn files_that_are_no_databases_are_told_about_without_their_path() {
     .unwrap();
     drop(folder.write("good.db", "CREATE TABLE t (a)"));
     let node = folder.open(&["text.db"], SqliteOptions::default());
-    insta::assert_snapshot!(node.refusal("SELECT 1").await, @"");
-    insta::assert_snapshot!(node.tables().await.unwrap_err(), @"");
+    insta::assert_snapshot!(node.refusal("SELECT 1").await, @r#"unavailable: the file of the database "shop" is no SQLite database, or is encrypted"#);
+    insta::assert_snapshot!(node.tables().await.unwrap_err(), @r#"the file of the database "shop" is no SQLite database, or is encrypted"#);
     let node = folder.open(&["good.db", "noise.db"], SqliteOptions::default());
-    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @r#"unavailable: the file "noise" of the database "shop" is no SQLite database, or is encrypted"#);
     // An empty file is an empty database.
     fs::write(folder.join("empty.db"), "").unwrap();
     assert_eq!(folder.open(&["empty.db"], SqliteOptions::default()).tables().await.unwrap(), "");
