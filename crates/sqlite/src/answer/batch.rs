@@ -159,8 +159,8 @@ impl AnyBuilder {
     fn push(&mut self, value: ValueRef<'_>) {
         let kind = match value {
             ValueRef::Null => {
-                self.integers.append_null();
-                0
+                self.blobs.append_null();
+                3
             }
             ValueRef::Integer(value) => {
                 self.integers.append_value(value);

@@ -47,7 +47,7 @@ impl ValueKind {
     }
 }
 
-/// The members of a column whose values have their own types. Null is a null integer.
+/// The members of a column whose values have their own types. Null is a null blob, so that it is sorted last.
 pub(super) fn any_fields() -> UnionFields {
     static FIELDS: LazyLock<UnionFields> = LazyLock::new(|| {
         let members = [

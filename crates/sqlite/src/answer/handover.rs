@@ -50,8 +50,9 @@ struct State {
     since: Option<Instant>,
     rows_wanted: usize,
     ready: VecDeque<RecordBatch>,
-    /// How the rows ended.
+    /// How the rows ended, until the reader knows.
     end: Option<Result<(), Error>>,
+    was_told: bool,
     /// Whether the reader is gone.
     is_abandoned: bool,
 }
@@ -66,6 +67,7 @@ impl Handover {
             rows_wanted: FIRST_ROWS.min(batch_rows),
             ready: VecDeque::new(),
             end: None,
+            was_told: false,
             is_abandoned: false,
         };
         Arc::new(Self {
@@ -79,11 +81,7 @@ impl Handover {
         })
     }
 
-    /// Puts a row, and waits while the reader has enough.
-    ///
-    /// # Errors
-    /// When the row cannot be put, or `running` must end, or the reader takes nothing for too long.
-    pub(crate) fn put(&self, row: &Row<'_>, running: &Running) -> Result<(), Failure> {
+    fn put(&self, row: &Row<'_>, running: &Running) -> Result<(), Failure> {
         let mut state = self.state.lock();
         state.growing.push(row, self.row_bytes_max)?;
         if state.since.is_none() {
@@ -123,9 +121,10 @@ impl Handover {
         state.growing.take().map_err(|error| Failure::Told(Error::internal(format!("a batch is malformed: {error}"))))
     }
 
-    /// Says how the rows ended. Without this they have not ended well.
-    pub(crate) fn end(&self, end: Result<(), Error>) {
-        self.state.lock().end.get_or_insert(end);
+    fn end(&self, end: Result<(), Error>) {
+        let mut state = self.state.lock();
+        (state.end, state.was_told) = (Some(end), true);
+        drop(state);
         self.arrived.notify_one();
     }
 
@@ -156,6 +155,40 @@ enum Taken {
     End(Result<(), Error>),
     /// Nothing before that moment, unless it is told.
     Nothing(Option<Instant>),
+}
+
+/// The thread's side.
+pub(crate) struct Source {
+    handover: Arc<Handover>,
+}
+
+impl Source {
+    /// The thread's side of `handover`.
+    pub(crate) fn new(handover: Arc<Handover>) -> Self {
+        Self { handover }
+    }
+
+    /// Puts a row, and waits while the reader has enough.
+    ///
+    /// # Errors
+    /// When the row cannot be put, or `running` must end, or the reader takes nothing for too long.
+    pub(crate) fn put(&self, row: &Row<'_>, running: &Running) -> Result<(), Failure> {
+        self.handover.put(row, running)
+    }
+
+    /// Says how the rows ended.
+    pub(crate) fn end(self, end: Result<(), Error>) {
+        self.handover.end(end);
+    }
+}
+
+impl Drop for Source {
+    /// Rows whose end nobody told of have not ended well: the work was never done, or it panicked.
+    fn drop(&mut self) {
+        if !self.handover.state.lock().was_told {
+            self.handover.end(Err(Error::internal("a query of SQLite ended without a word")));
+        }
+    }
 }
 
 /// The reader's side; dropping it stops the query.

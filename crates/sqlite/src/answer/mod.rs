@@ -6,4 +6,4 @@ mod columns;
 mod handover;
 
 pub(crate) use columns::{ResultColumn, ValueKind, describe, schema_of};
-pub(crate) use handover::{Handover, Reader};
+pub(crate) use handover::{Handover, Reader, Source};

@@ -21,6 +21,26 @@ pub(super) fn with_choices(failure: Failure, reading: &Reading<'_>, asked: &Aske
     }
 }
 
+/// Checks that each bare name of a table means one file's only. SQLite itself would take the first file's.
+///
+/// # Errors
+/// The full names.
+pub(super) fn must_be_unambiguous(reading: &Reading<'_>, asked: &Asked, database: &str) -> Result<(), Failure> {
+    if reading.files.is_single() {
+        return Ok(());
+    }
+    let tables = tables::list(reading)?;
+    for name in &asked.tables {
+        let of_name = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
+        let full: Vec<String> = of_name.map(|table| reading.files.display(&table.schema, &table.name)).collect();
+        if full.len() > 1 {
+            let message = format!("several files of {database:?} have a table {name:?}");
+            return Err(Failure::Told(Error::new(ErrorKind::InvalidArguments, message).with_choices(full)));
+        }
+    }
+    Ok(())
+}
+
 fn complaint(
     error: &SqliteError,
     reading: &Reading<'_>,

@@ -11,7 +11,7 @@ use rusqlite::Statement as Prepared;
 use tidegate_core::{Error, ErrorKind, Job};
 use tidegate_query::{Parameter, Plan, Rows, Statement};
 
-use crate::answer::{Handover, Reader, ResultColumn, describe, schema_of};
+use crate::answer::{Handover, Reader, ResultColumn, Source, describe, schema_of};
 use crate::failure::Failure;
 use crate::pool::Pool;
 use crate::session::{Reading, Running};
@@ -57,6 +57,7 @@ pub(crate) async fn plan(pool: Arc<Pool>, asked: Asked) -> Result<SqlitePlan, Er
     let (planned, database) = (asked.clone(), pool.database().clone());
     let work = move |reading: &Reading<'_>| {
         let look = || -> Result<_, Failure> {
+            complaint::must_be_unambiguous(reading, &planned, &database)?;
             let statement = reading.prepare(&planned.sql)?;
             let columns = describe(reading, &statement, &planned.sql)?;
             drop(statement);
@@ -99,11 +100,12 @@ impl Plan for SqlitePlan {
         };
         let handover = Handover::new(&self.columns, self.schema.clone(), self.pool.options());
         let reader = Reader::new(handover.clone(), running.clone());
+        let source = Source::new(handover);
         let (asked, columns, database) = (self.asked, self.columns, self.pool.database().clone());
         self.pool.start(place, move |session| {
-            let outcome = session.read(&running, |reading| pump(reading, &asked, &columns, &handover, &running));
+            let outcome = session.read(&running, |reading| pump(reading, &asked, &columns, &source, &running));
             // The rows have ended well only when the transaction has too.
-            handover.end(outcome.map_err(|failure| failure.into_error(&database)));
+            Box::new(move || source.end(outcome.map_err(|failure| failure.into_error(&database))))
         })?;
         let batches = futures::stream::unfold(reader, |mut reader| async move {
             let batch = reader.next().await?;
@@ -113,12 +115,12 @@ impl Plan for SqlitePlan {
     }
 }
 
-/// Reads the rows of `asked` and puts them into `handover`.
+/// Reads the rows of `asked` and puts them into `source`.
 fn pump(
     reading: &Reading<'_>,
     asked: &Asked,
     columns: &[ResultColumn],
-    handover: &Handover,
+    source: &Source,
     running: &Running,
 ) -> Result<(), Failure> {
     let mut statement = reading.prepare(&asked.sql)?;
@@ -129,7 +131,7 @@ fn pump(
     bind(&mut statement, &asked.parameters)?;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(|error| reading.failed(error))? {
-        handover.put(row, running)?;
+        source.put(row, running)?;
     }
     Ok(())
 }

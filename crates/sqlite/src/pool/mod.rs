@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::options::SqliteOptions;
 use crate::session::{Reading, Running, Session, StopOnDrop};
-use worker::{Order, Worker};
+use worker::{Order, Told, Worker};
 
 /// The connections of one database.
 pub(crate) struct Pool {
@@ -57,12 +57,6 @@ impl Pool {
         self.inner.places.available_permits()
     }
 
-    /// Threads that wait for work.
-    #[cfg(test)]
-    pub(crate) fn idle(&self) -> usize {
-        self.inner.idle.lock().len()
-    }
-
     /// Waits for a place; dropping the wait gives it up.
     ///
     /// # Errors
@@ -87,8 +81,9 @@ impl Pool {
         let (sender, receiver) = oneshot::channel();
         let _stop = StopOnDrop(running.clone());
         self.start(place, move |session| {
+            let outcome = session.read(&running, work);
             // Who no longer waits needs no answer.
-            let _ = sender.send(session.read(&running, work));
+            Box::new(move || drop(sender.send(outcome)))
         })?;
         match receiver.await {
             Ok(outcome) => outcome.map_err(|failure| failure.into_error(self.database())),
@@ -96,11 +91,15 @@ impl Pool {
         }
     }
 
-    /// Starts `work` on a connection; its place is given back when it ends.
+    /// Starts `work` on a connection; when it ends, its place is given back and then what it returns is called.
     ///
     /// # Errors
     /// `Unavailable` when no thread can be started.
-    pub(crate) fn start(&self, place: Place, work: impl FnOnce(&mut Session) + Send + 'static) -> Result<(), Error> {
+    pub(crate) fn start(
+        &self,
+        place: Place,
+        work: impl FnOnce(&mut Session) -> Told + Send + 'static,
+    ) -> Result<(), Error> {
         let mut order = Order { work: Box::new(work), place };
         loop {
             let idle = self.inner.idle.lock().pop();

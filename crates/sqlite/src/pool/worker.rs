@@ -17,9 +17,13 @@ const STACK_BYTES: usize = 16 << 20;
 
 /// A piece of work, and the place that it holds until it is done.
 pub(super) struct Order {
-    pub(super) work: Box<dyn FnOnce(&mut Session) + Send>,
+    pub(super) work: Box<dyn FnOnce(&mut Session) -> Told + Send>,
     pub(super) place: Place,
 }
+
+/// Tells of the work's outcome. This comes after the connection is free again, so that whoever hears of it and asks
+/// the next question finds it.
+pub(crate) type Told = Box<dyn FnOnce() + Send>;
 
 /// The way to a thread. Only one owner at a time has it, so there is never more than one order on the way.
 pub(super) struct Worker {
@@ -81,14 +85,18 @@ impl Thread {
             };
             let Some((Order { work, place }, worker)) = order else { return };
             let session = &mut self.session;
-            if catch_unwind(AssertUnwindSafe(|| work(session))).is_err() {
-                // Who waits for the work sees that nothing came of it.
+            let told = catch_unwind(AssertUnwindSafe(|| work(session)));
+            if told.is_err() {
                 self.session.close();
             }
             if let Some(pool) = self.pool.upgrade() {
                 pool.idle.lock().push(worker);
             }
             drop(place);
+            // After a panic who waits for the work sees that nothing came of it.
+            if let Ok(told) = told {
+                told();
+            }
         }
     }
 

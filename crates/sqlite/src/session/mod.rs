@@ -16,6 +16,7 @@ pub(crate) use running::{Running, StopOnDrop};
 use crate::failure::Failure;
 use crate::files::{Files, Stamp};
 use crate::options::SqliteOptions;
+use crate::tables::quoted;
 use opening::{Open, Slot, look_at};
 use wall::Wall;
 
@@ -131,12 +132,43 @@ impl Reading<'_> {
     /// # Errors
     /// What SQLite says of it, and what the wall refuses.
     pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, Failure> {
-        self.wall.begin();
-        let statement = self.connection.prepare(sql).map_err(|error| self.failed(error))?;
+        if sql.contains('\0') {
+            // SQLite would read no further.
+            return Err(Failure::Refused("a NUL character".to_owned()));
+        }
+        let statement = match self.prepare_once(sql) {
+            // Some modules prepare what they would write when one of their tables is first named, whatever for.
+            Err(Failure::Refused(what)) => match self.connect_virtual_tables() {
+                true => self.prepare_once(sql)?,
+                false => return Err(Failure::Refused(what)),
+            },
+            prepared => prepared?,
+        };
         if statement.column_count() == 0 || !statement.readonly() || statement.is_explain() != 0 {
             return Err(Failure::NoQuery);
         }
         Ok(statement)
+    }
+
+    fn prepare_once(&self, sql: &str) -> Result<Statement<'_>, Failure> {
+        self.wall.begin();
+        self.connection.prepare(sql).map_err(|error| self.failed(error))
+    }
+
+    /// Lets the modules of all virtual tables prepare what they need; false when there are none.
+    fn connect_virtual_tables(&self) -> bool {
+        let connected = self.ours(|connection| {
+            let mut statement =
+                connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'virtual'")?;
+            let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let names = names.collect::<rusqlite::Result<Vec<(String, String)>>>()?;
+            for (schema, name) in &names {
+                // A table whose module is missing is only a fault of those who ask for it.
+                let _ = connection.prepare(&format!("SELECT 1 FROM {}.{}", quoted(schema), quoted(name)));
+            }
+            Ok(!names.is_empty())
+        });
+        connected.unwrap_or(false)
     }
 
     /// The plan of a caller's SQL: number, number of the parent, text.

@@ -14,6 +14,7 @@ use super::running::Running;
 use super::wall::Wall;
 use crate::files::{File, Files, MAIN, Stamp};
 use crate::options::SqliteOptions;
+use crate::tables::quoted;
 
 /// Instructions of SQLite's machine between two looks at whether the work must end: some ten microseconds.
 const INSTRUCTIONS_BETWEEN_LOOKS: i32 = 1_000;
@@ -154,7 +155,7 @@ fn uri(path: &str) -> String {
 
 /// Reads from `schema`, which is when SQLite first opens its file.
 pub(super) fn look_at(connection: &Connection, schema: &str) -> rusqlite::Result<()> {
-    let sql = format!("SELECT 1 FROM \"{}\".sqlite_schema LIMIT 1", schema.replace('"', "\"\""));
+    let sql = format!("SELECT 1 FROM {}.sqlite_schema LIMIT 1", quoted(schema));
     connection.prepare(&sql)?.raw_query().next()?;
     Ok(())
 }
@@ -163,7 +164,6 @@ pub(super) fn look_at(connection: &Connection, schema: &str) -> rusqlite::Result
 fn prepare(connection: &mut Connection, options: &SqliteOptions, slot: &Slot) -> rusqlite::Result<()> {
     set_switches(connection)?;
     set_limits(connection, options)?;
-    set_pragmas(connection, options)?;
     let running = slot.clone();
     let must_end = move || running.lock().as_ref().is_some_and(|running| running.must_end());
     connection.progress_handler(INSTRUCTIONS_BETWEEN_LOOKS, Some(must_end.clone()))?;
@@ -178,7 +178,9 @@ fn prepare(connection: &mut Connection, options: &SqliteOptions, slot: &Slot) ->
         }
         std::thread::sleep(std::time::Duration::from_millis(if count < 10 { 1 } else { 10 }));
         true
-    }))
+    }))?;
+    // Last, since some of them read the file, which somebody may have locked.
+    set_pragmas(connection, options)
 }
 
 /// What SQLite can turn on and off.

@@ -19,19 +19,68 @@ const MIXED: &str = "
 async fn each_value_keeps_its_type_in_every_format() {
     let (_folder, node) = of(MIXED);
     let sql = "SELECT * FROM mixed";
-    insta::assert_snapshot!(node.answer(sql, Format::Ndjson).await.unwrap(), @"");
-    insta::assert_snapshot!(node.answer(sql, Format::Table).await.unwrap(), @"");
-    insta::assert_snapshot!(node.rows(sql).await, @"");
-    insta::assert_snapshot!(node.answer(sql, Format::Toon).await.unwrap(), @"");
-    insta::assert_snapshot!(node.answer(sql, Format::Markdown).await.unwrap(), @"");
-    insta::assert_snapshot!(node.answer("SELECT * FROM strict", Format::Ndjson).await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer(sql, Format::Ndjson).await.unwrap(), @r#"
+    {"id":1,"value":9007199254740993,"flag":1,"day":"2024-02-29"}
+    {"id":2,"value":2.0,"flag":0,"day":45000}
+    {"id":3,"value":"a,\"b","flag":"yes","day":null}
+    {"id":4,"value":"AP8=","flag":null,"day":null}
+    {"id":5,"value":null,"flag":null,"day":null}
+    {"id":6,"value":"Infinity","flag":null,"day":null}
+    {"id":7,"value":"a�b","flag":null,"day":null}
+    "#);
+    insta::assert_snapshot!(node.answer(sql, Format::Table).await.unwrap(), @r#"
+     id | value            | flag | day
+    ----+------------------+------+------------
+      1 | 9007199254740993 | 1    | 2024-02-29
+      2 | 2.0              | 0    | 45000
+      3 | a,"b             | yes  | NULL
+      4 | AP8=             | NULL | NULL
+      5 | NULL             | NULL | NULL
+      6 | Infinity         | NULL | NULL
+      7 | a�b              | NULL | NULL
+    (7 rows)
+    "#);
+    insta::assert_snapshot!(node.rows(sql).await, @r#"
+    1,9007199254740993,1,2024-02-29
+    2,2.0,0,45000
+    3,"a,""b",yes,
+    4,AP8=,,
+    5,,,
+    6,Infinity,,
+    7,a�b,,
+    "#);
+    insta::assert_snapshot!(node.answer(sql, Format::Toon).await.unwrap(), @r#"
+    [7]{id,value,flag,day}:
+      1,9007199254740993,1,2024-02-29
+      2,2.0,0,45000
+      3,"a,\"b",yes,null
+      4,AP8=,null,null
+      5,null,null,null
+      6,Infinity,null,null
+      7,a�b,null,null
+    "#);
+    insta::assert_snapshot!(node.answer(sql, Format::Markdown).await.unwrap(), @r#"
+    | id | value | flag | day |
+    | ---: | --- | --- | --- |
+    | 1 | 9007199254740993 | 1 | 2024-02-29 |
+    | 2 | 2.0 | 0 | 45000 |
+    | 3 | a,"b | yes | NULL |
+    | 4 | AP8= | NULL | NULL |
+    | 5 | NULL | NULL | NULL |
+    | 6 | Infinity | NULL | NULL |
+    | 7 | a�b | NULL | NULL |
+    "#);
+    insta::assert_snapshot!(node.answer("SELECT * FROM strict", Format::Ndjson).await.unwrap(), @r#"
+    {"n":1,"r":2.0,"t":"three","b":"BA==","a":"five","g":2,"s":2}
+    {"n":null,"r":null,"t":null,"b":null,"a":null,"g":null,"s":null}
+    "#);
 }
 
 #[tokio::test]
 async fn unique_values_of_a_column_without_a_type() {
     let (_folder, node) =
         of("CREATE TABLE t (v); INSERT INTO t VALUES (2), ('b'), (1.5), (NULL), (2), ('a'), (x'00'), (1)");
-    insta::assert_snapshot!(node.extract("SELECT v FROM t", "v").await.unwrap(), @"");
+    insta::assert_snapshot!(node.extract("SELECT v FROM t", "v").await.unwrap(), @r#"[1,2,1.5,"a","b","AA==",null]"#);
 }
 
 #[tokio::test]
@@ -79,14 +128,58 @@ async fn types_are_told_only_where_they_are_certain() {
         // What was told holds for the values.
         node.batches(sql, Vec::new()).await.unwrap();
     }
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r#"
+    SELECT * FROM strict
+        n Int64 (INT), r Float64 (REAL), t Utf8 (TEXT), b Binary (BLOB), a any (ANY), g any (INT), s Int64 (INT)
+    SELECT id, value, flag FROM mixed
+        id Int64 (INTEGER), value any, flag any (BOOLEAN)
+    SELECT rowid FROM mixed
+        id Int64 (INTEGER)
+    SELECT rowid FROM strict
+        rowid Int64 (INTEGER)
+    SELECT rowid FROM named
+        rowid any (TEXT)
+    SELECT id FROM backward
+        id any (INTEGER)
+    SELECT id FROM keyed
+        id any (INTEGER)
+    SELECT n + 1, count(*) FROM strict
+        n + 1 any, count(*) any
+    SELECT s.n AS m FROM mixed LEFT JOIN strict s ON s.n = mixed.id
+        m Int64 (INT)
+    SELECT x FROM (SELECT n AS x FROM strict)
+        x Int64 (INT)
+    SELECT n FROM seen
+        n any (INT)
+    SELECT n FROM strict UNION ALL SELECT 'text'
+        n any (INT)
+    SELECT x FROM (SELECT n AS x FROM strict UNION ALL SELECT 'text')
+        x any
+    "#);
 }
 
 #[tokio::test]
 async fn the_schema_of_the_structured_answer_allows_each_type() {
     let (_folder, node) = of(MIXED);
     let plan = node.plan("SELECT value, id FROM mixed", Vec::new()).await.unwrap();
-    insta::assert_json_snapshot!(output_schema(&plan.schema())["properties"]["rows"]["items"]["properties"], @"");
+    insta::assert_json_snapshot!(output_schema(&plan.schema())["properties"]["rows"]["items"]["properties"], @r#"
+    {
+      "value": {
+        "type": [
+          "integer",
+          "null",
+          "number",
+          "string"
+        ]
+      },
+      "id": {
+        "type": [
+          "integer",
+          "null"
+        ]
+      }
+    }
+    "#);
 }
 
 #[tokio::test]
@@ -94,11 +187,11 @@ async fn parameters_are_bound_by_their_numbers() {
     let (_folder, node) = of(MIXED);
     let parameters = vec![Parameter::Integer(3), Parameter::Text("x'; DROP TABLE mixed; --".to_owned())];
     let sql = "SELECT $2 AS text, $1 AS number, typeof($1) AS type FROM mixed WHERE id = $1";
-    insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @r#"[{"text":"x'; DROP TABLE mixed; --","number":3,"type":"integer"}]"#);
     let parameters =
         vec![Parameter::Boolean(true), Parameter::Null, Parameter::Float(1.5), Parameter::Text(String::new())];
     let sql = "SELECT typeof(?) AS a, typeof(?) AS b, typeof(?) AS c, typeof(?) AS d";
-    insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer_with(sql, parameters).await.unwrap(), @r#"[{"a":"integer","b":"null","c":"real","d":"text"}]"#);
 }
 
 #[tokio::test]
@@ -106,8 +199,12 @@ async fn odd_names_of_columns_and_tables() {
     let (_folder, node) = of(
         "CREATE TABLE \"odd \"\" name;\" (\"a.b\", \"\", \"select\"); INSERT INTO \"odd \"\" name;\" VALUES (1, 2, 3)",
     );
-    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", Format::Mcp).await.unwrap(), @"");
-    insta::assert_snapshot!(node.columns("odd \" name;").await.unwrap(), @"");
+    insta::assert_snapshot!(node.answer("SELECT * FROM \"odd \"\" name;\"", Format::Mcp).await.unwrap(), @r#"[{"a.b":1,"column_2":2,"select":3}]"#);
+    insta::assert_snapshot!(node.columns("odd \" name;").await.unwrap(), @r#"
+    a.b any
+     any
+    select any
+    "#);
 }
 
 fn value() -> impl Strategy<Value = Value> {

@@ -15,14 +15,17 @@ async fn files_that_are_no_databases_are_told_about_without_their_path() {
         "this is a text and no database, and it is long enough to be looked at. ".repeat(20),
     )
     .unwrap();
-    fs::write(folder.join("noise.db"), (0..8192_u32).map(|n| (n * 2_654_435_761 >> 13) as u8).collect::<Vec<_>>())
-        .unwrap();
+    fs::write(
+        folder.join("noise.db"),
+        (0..8192_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>(),
+    )
+    .unwrap();
     drop(folder.write("good.db", "CREATE TABLE t (a)"));
     let node = folder.open(&["text.db"], SqliteOptions::default());
-    insta::assert_snapshot!(node.refusal("SELECT 1").await, @"");
-    insta::assert_snapshot!(node.tables().await.unwrap_err(), @"");
+    insta::assert_snapshot!(node.refusal("SELECT 1").await, @r#"unavailable: the file of the database "shop" is no SQLite database, or is encrypted"#);
+    insta::assert_snapshot!(node.tables().await.unwrap_err(), @r#"the file of the database "shop" is no SQLite database, or is encrypted"#);
     let node = folder.open(&["good.db", "noise.db"], SqliteOptions::default());
-    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT * FROM t").await, @r#"unavailable: the file "noise" of the database "shop" is no SQLite database, or is encrypted"#);
     // An empty file is an empty database.
     fs::write(folder.join("empty.db"), "").unwrap();
     assert_eq!(folder.open(&["empty.db"], SqliteOptions::default()).tables().await.unwrap(), "");
@@ -37,7 +40,10 @@ async fn a_damaged_file_fails_where_the_damage_is() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 40_000].fill(0xa5);
     fs::write(folder.join("data.db"), bytes).unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT sum(length(a)) FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT sum(length(a)) FROM t").await, @r#"
+    unavailable: the database "shop" is damaged
+    Its owner can look with PRAGMA integrity_check, or put back a copy.
+    "#);
     assert_eq!(node.rows("SELECT a FROM u").await, "1");
 }
 
@@ -46,7 +52,7 @@ async fn a_file_that_vanishes_and_comes_back() {
     let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
     fs::rename(folder.join("data.db"), folder.join("away.db")).unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"unavailable: the file of the database "shop" is gone"#);
     fs::rename(folder.join("away.db"), folder.join("data.db")).unwrap();
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
 }

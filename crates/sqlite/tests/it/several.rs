@@ -17,11 +17,29 @@ fn two() -> (Folder, Node) {
 #[tokio::test]
 async fn tables_go_by_the_names_of_their_files() {
     let (_folder, node) = two();
-    insta::assert_snapshot!(node.tables().await.unwrap(), @"");
-    insta::assert_snapshot!(node.columns("crm 2024.customers").await.unwrap(), @"");
-    insta::assert_snapshot!(node.columns("customers").await.unwrap(), @"");
-    insta::assert_snapshot!(node.columns("log").await.unwrap_err(), @"");
-    insta::assert_snapshot!(node.columns("shop.customers").await.unwrap_err(), @"");
+    insta::assert_snapshot!(node.tables().await.unwrap(), @r#"
+    crm 2024.customers: readable
+    crm 2024.log: readable
+    crm 2024.logged: readable
+    shop.log: readable
+    shop.orders: readable
+    "#);
+    insta::assert_snapshot!(node.columns("crm 2024.customers").await.unwrap(), @r#"
+    id INTEGER not null -- primary key
+    name any
+    "#);
+    insta::assert_snapshot!(node.columns("customers").await.unwrap(), @r#"
+    id INTEGER not null -- primary key
+    name any
+    "#);
+    insta::assert_snapshot!(node.columns("log").await.unwrap_err(), @r#"
+    several files of "shop" have a table "log"
+    Valid choices: shop.log, crm 2024.log
+    "#);
+    insta::assert_snapshot!(node.columns("shop.customers").await.unwrap_err(), @r#"
+    there is no table "shop.customers" in "shop"
+    Valid choices: shop.orders, shop.log, crm 2024.customers
+    "#);
 }
 
 #[tokio::test]
@@ -32,8 +50,14 @@ async fn tables_of_several_files_are_joined() {
     assert_eq!(node.rows("SELECT name FROM customers JOIN orders ON customer = customers.id").await, "Ada");
     // A view knows the tables of its own file.
     assert_eq!(node.rows("SELECT a FROM logged").await, "crm");
-    insta::assert_snapshot!(node.refusal("SELECT a FROM log").await, @"");
-    insta::assert_snapshot!(node.refusal("SELECT a FROM crm.log").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM log").await, @r#"
+    invalid_arguments: several files of "shop" have a table "log"
+    Valid choices: shop.log, crm 2024.log
+    "#);
+    insta::assert_snapshot!(node.refusal("SELECT a FROM crm.log").await, @r#"
+    invalid_arguments: there is no table "crm.log" in "shop"
+    Valid choices: crm 2024.log, crm 2024.logged, crm 2024.customers, shop.log
+    "#);
 }
 
 #[tokio::test]
@@ -47,10 +71,19 @@ async fn files_that_cannot_stand_side_by_side_are_refused_at_once() {
         let error = SqliteDatabase::open("shop", files, SqliteOptions::default()).err().unwrap();
         error.to_string().replace(&folder.join("").display().to_string(), "…/")
     };
-    insta::assert_snapshot!(refusal(&["a.db", "a.sqlite"]), @"");
-    insta::assert_snapshot!(refusal(&["a.db", "MAIN.db"]), @"");
-    insta::assert_snapshot!(refusal(&["missing.db"]), @"");
-    insta::assert_snapshot!(refusal(&[]), @"");
-    insta::assert_snapshot!(refusal(&["a.db"; 11]), @"");
-    insta::assert_snapshot!(refusal(&[""]), @"");
+    insta::assert_snapshot!(refusal(&["a.db", "a.sqlite"]), @r#"
+    …/a.sqlite: the name "a" is taken
+    Of several files each is named after its file, without the ending; "main" and "temp" are SQLite's own names.
+    "#);
+    insta::assert_snapshot!(refusal(&["a.db", "MAIN.db"]), @r#"
+    …/MAIN.db: the name "MAIN" is taken
+    Of several files each is named after its file, without the ending; "main" and "temp" are SQLite's own names.
+    "#);
+    insta::assert_snapshot!(refusal(&["missing.db"]), @"…/missing.db: no such file");
+    insta::assert_snapshot!(refusal(&[]), @r#"the database "shop" has no file"#);
+    insta::assert_snapshot!(refusal(&["a.db"; 11]), @r#"
+    the database "shop" has 11 files; SQLite joins at most 10
+    Make several databases of them.
+    "#);
+    insta::assert_snapshot!(refusal(&[""]), @"…/: this is no file");
 }

@@ -113,5 +113,8 @@ async fn a_reader_that_takes_nothing_loses_its_query() {
     let mut ends: Vec<_> = rows.batches.collect().await;
     let error = ends.pop().unwrap().unwrap_err();
     assert!(ends.iter().all(Result::is_ok) && !ends.is_empty());
-    insta::assert_snapshot!(format!("{}: {error}", error.kind().name()), @"");
+    insta::assert_snapshot!(format!("{}: {error}", error.kind().name()), @r#"
+    timed_out: the answer was not read for too long, so the query was ended
+    Ask again, and for less.
+    "#);
 }

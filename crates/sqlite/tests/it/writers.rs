@@ -78,7 +78,10 @@ async fn a_locked_file_is_waited_for_and_then_told_about() {
     let writer = folder.write("data.db", "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     let node = folder.open(&["data.db"], options);
     writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"
+    unavailable: the file of the database "shop" is locked by a program that writes it
+    Try again in a few seconds.
+    "#);
     writer.execute_batch("COMMIT").unwrap();
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
 }
