@@ -20,7 +20,7 @@ impl Doorkeeper {
     }
 
     /// Puts `gate` in force. Callers that the old gate let in keep their principals until they show their credentials
-    /// again; what the old one remembered of tokens is forgotten.
+    /// again, which reach nothing of another generation; what the old one remembered of tokens is forgotten.
     pub fn swap(&self, gate: Gate) {
         self.gate.store(Arc::new(gate));
     }

@@ -30,6 +30,8 @@ pub struct GateOptions {
     /// Whether nobody has to prove anything: who calls over a network is anonymous and reaches all that demands no
     /// access name.
     pub is_open: bool,
+    /// Which configuration this is, as the registry's states say it too: who is let in reaches those of the same one.
+    pub generation: u64,
     /// What time it is.
     pub clock: Clock,
 }
@@ -89,17 +91,17 @@ impl Gate {
     /// # Errors
     /// When the key file cannot be read, tokens cannot be checked as asked, or roles are wrong.
     pub fn new(options: GateOptions) -> Result<Self, GateError> {
-        let roles = Roles::new(options.roles)?;
+        let roles = Roles::new(options.roles, options.generation)?;
         let keys = options.keys.map(|file| Keys::read(&file, &roles)).transpose()?;
         let tokens = options.tokens.map(Tokens::new).transpose()?;
         let anonymous = match options.anonymous {
-            _ if options.is_open => Some(Principal::anonymous()),
+            _ if options.is_open => Some(Arc::new(roles.stamped((*Principal::anonymous()).clone()))),
             names if names.is_empty() => None,
             names => Some(without_proof("anonymous", Proof::Anonymous, names, &roles)?),
         };
         let local = match options.local {
             Some(names) => without_proof("local", Proof::Process, names, &roles)?,
-            None => Principal::owner(),
+            None => Arc::new(roles.stamped((*Principal::owner()).clone())),
         };
         Ok(Self { roles, keys, tokens, anonymous, local, is_open: options.is_open, clock: options.clock })
     }
@@ -138,8 +140,7 @@ fn without_proof(
         return Err(GateError::UnknownRole { who: subject, name: name.clone(), nearest });
     }
     let names: BTreeSet<String> = names.into_iter().collect();
-    let grants = roles.grants(&names);
-    Ok(Arc::new(Principal { roles: names, ..Principal::new(subject, proof, grants) }))
+    Ok(Arc::new(roles.principal(subject, proof, names)))
 }
 
 #[async_trait]

@@ -32,8 +32,7 @@ impl Keys {
             for role in strange {
                 unknown.entry(role).or_default().push(entry.name.clone());
             }
-            let grants = roles.grants(&known);
-            let principal = Principal { roles: known, ..Principal::new(entry.name, Proof::Key, grants) };
+            let principal = roles.principal(entry.name, Proof::Key, known);
             let key = Key { digest: entry.sha256, expires: entry.expires, principal: Arc::new(principal) };
             keys.insert(entry.id, key);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::Grants;
+use tidegate_core::{Grants, Principal, Proof};
 
 use crate::gate::GateError;
 use crate::role::Role;
@@ -25,12 +25,13 @@ const SHARED_SETS_MAX: NonZeroUsize = match NonZeroUsize::new(1024) {
 pub(crate) struct Roles {
     by_name: BTreeMap<String, Role>,
     shared: Mutex<LruCache<BTreeSet<String>, Arc<Grants>>>,
+    generation: u64,
 }
 
 impl Roles {
     /// # Errors
     /// When a role has no name, or two have the same.
-    pub(crate) fn new(roles: Vec<Role>) -> Result<Self, GateError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64) -> Result<Self, GateError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
@@ -41,12 +42,12 @@ impl Roles {
                 return Err(GateError::DuplicateRole { name });
             }
         }
-        Ok(Self { by_name, ..Self::none() })
+        Ok(Self { by_name, generation, ..Self::none() })
     }
 
     /// No roles.
     pub(crate) fn none() -> Self {
-        Self { by_name: BTreeMap::new(), shared: Mutex::new(LruCache::new(SHARED_SETS_MAX)) }
+        Self { by_name: BTreeMap::new(), shared: Mutex::new(LruCache::new(SHARED_SETS_MAX)), generation: 0 }
     }
 
     /// The names of all roles.
@@ -64,8 +65,19 @@ impl Roles {
         self.by_name.values().filter(|role| role.is_given_by(claims)).map(|role| role.name.clone()).collect()
     }
 
+    /// Who holds the roles of these names.
+    pub(crate) fn principal(&self, subject: impl Into<String>, proof: Proof, names: BTreeSet<String>) -> Principal {
+        let grants = self.grants(&names);
+        Principal { roles: names, ..self.stamped(Principal::new(subject, proof, grants)) }
+    }
+
+    /// The same principal as one of this configuration.
+    pub(crate) fn stamped(&self, principal: Principal) -> Principal {
+        Principal { generation: self.generation, ..principal }
+    }
+
     /// The sum of what the roles of these names grant; names of no role add nothing.
-    pub(crate) fn grants(&self, names: &BTreeSet<String>) -> Arc<Grants> {
+    fn grants(&self, names: &BTreeSet<String>) -> Arc<Grants> {
         let mut shared = self.shared.lock();
         if let Some(grants) = shared.get(names) {
             return grants.clone();

@@ -52,12 +52,10 @@ impl Tokens {
         }
         let verified = self.verifier.verify(token, now)?;
         let names = roles.given_by(&verified.claims);
-        let grants = roles.grants(&names);
         let principal = Arc::new(Principal {
             tenant: verified.tenant,
-            roles: names,
             claims: verified.claims,
-            ..Principal::new(verified.subject, Proof::Token, grants)
+            ..roles.principal(verified.subject, Proof::Token, names)
         });
         self.memory.keep(digest, principal.clone(), now, verified.good_until);
         Some(principal)

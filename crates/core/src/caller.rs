@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::grants::Allowed;
 use crate::principal::{Origin, Principal, Proof};
+use crate::snapshot::Snapshot;
 
 /// A named part of the registry. A caller who comes through its door sees nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +24,21 @@ pub struct Caller {
     pub origin: Origin,
     /// The toolset whose door was taken; none for the whole registry.
     pub toolset: Option<Arc<Toolset>>,
+    /// The state of the registry that it calls into; none for the one of the moment. What a caller was let in to is
+    /// what it sees until it is asked who it is again.
+    pub state: Option<Arc<Snapshot>>,
 }
 
 impl Caller {
     /// A caller at the door of the whole registry.
     pub fn new(principal: Arc<Principal>, origin: Origin) -> Self {
-        Self { principal, origin, toolset: None }
+        Self { principal, origin, toolset: None, state: None }
+    }
+
+    /// A caller that calls into `state`; none if that belongs to another configuration than the principal, as it may
+    /// for a moment while a new one is entered.
+    pub fn into_state(principal: Arc<Principal>, origin: Origin, state: Arc<Snapshot>) -> Option<Self> {
+        state.is_of(&principal).then(|| Self { state: Some(state), ..Self::new(principal, origin) })
     }
 
     /// Whether both are the same somebody. Those who showed nothing are told apart by their addresses, as far as these

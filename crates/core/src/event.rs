@@ -111,6 +111,9 @@ impl fmt::Debug for Events {
     }
 }
 
+/// Of what callers send (names, URIs, reasons that quote them) so many bytes are logged.
+const LOGGED_BYTES_MAX: usize = 256;
+
 /// The log: writes each event as a structured line through `tracing`.
 #[derive(Debug, Default)]
 pub struct Log;
@@ -119,12 +122,12 @@ impl Subscriber for Log {
     fn hear(&self, event: Event<'_>) {
         match event {
             Event::CallStarted { job } => {
-                tracing::debug!(job = %job.id(), kind = job.target().kind(), name = job.target().name(), "call started");
+                tracing::debug!(job = %job.id(), kind = job.target().kind(), name = cut(job.target().name()), "call started");
             }
             Event::CallEnded { job, outcome } => tracing::info!(
                 job = %job.id(),
                 kind = job.target().kind(),
-                name = job.target().name(),
+                name = cut(job.target().name()),
                 outcome,
                 subject = job.principal().subject,
                 rows = job.rows(),
@@ -132,7 +135,9 @@ impl Subscriber for Log {
                 elapsed_ms = job.elapsed().as_millis() as u64,
                 "call ended"
             ),
-            Event::CallRefused { kind, name, outcome } => tracing::info!(kind, name, outcome, "call refused"),
+            Event::CallRefused { kind, name, outcome } => {
+                tracing::info!(kind, name = cut(name), outcome, "call refused");
+            }
             Event::QueryEnded { database, elapsed, rows } => {
                 tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
             }
@@ -146,9 +151,14 @@ impl Subscriber for Log {
             Event::SessionOpened => tracing::debug!("session opened"),
             Event::SessionClosed => tracing::debug!("session closed"),
             Event::MessageRefused { transport, reason } => {
-                tracing::info!(transport = transport.name(), reason, "message refused");
+                tracing::info!(transport = transport.name(), reason = cut(reason), "message refused");
             }
             Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
         }
     }
+}
+
+/// What a caller sent, as far as the log takes it.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)]
 }

@@ -246,7 +246,8 @@ impl Job {
         let (state, ended_after) = *self.state.lock();
         JobStatus {
             id: self.id,
-            caller: self.caller.clone(),
+            // Whoever looks at an ended job must not keep a state of the registry alive.
+            caller: Caller { state: None, ..self.caller.clone() },
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
             started_at: self.started_at,

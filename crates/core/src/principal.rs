@@ -36,6 +36,9 @@ pub struct Principal {
     pub claims: Map<String, Value>,
     /// How it was proven.
     pub proof: Proof,
+    /// The configuration that its grants come from. It reaches the entries of the same one only, so that grants of
+    /// yesterday never meet entries of today, nor the other way round.
+    pub generation: u64,
 }
 
 impl Principal {
@@ -53,9 +56,10 @@ impl Principal {
         OWNER.clone()
     }
 
-    /// A principal without roles and claims.
+    /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
     pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
-        Self { subject: subject.into(), tenant: None, roles: BTreeSet::new(), grants, claims: Map::new(), proof }
+        let (tenant, roles, claims) = (None, BTreeSet::new(), Map::new());
+        Self { subject: subject.into(), tenant, roles, grants, claims, proof, generation: 0 }
     }
 
     /// Whether both are the same somebody. A key and a token may carry the same name.

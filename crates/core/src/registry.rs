@@ -15,6 +15,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::call::{Call, Target};
+use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Events};
 use crate::job::{Job, JobState};
@@ -59,6 +60,11 @@ impl Registry {
     /// The state now. Calls that run keep the state they began with.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// The state that `caller` calls into.
+    pub fn state_for(&self, caller: &Caller) -> Arc<Snapshot> {
+        caller.state.clone().unwrap_or_else(|| self.snapshot())
     }
 
     /// Swaps the state whole and announces it.
@@ -111,7 +117,7 @@ impl Registry {
     }
 
     fn admit(&self, call: Call) -> Result<Reply, (Target, Error)> {
-        let snapshot = self.snapshot.load();
+        let snapshot = self.state_for(&call.caller);
         let limits = snapshot.limits();
         let route = match route(&snapshot, &call) {
             Ok(route) => route,

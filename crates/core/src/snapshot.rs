@@ -10,6 +10,7 @@ use crate::caller::{Caller, Toolset};
 use crate::error::{Error, ErrorKind};
 use crate::limits::Limits;
 use crate::nearest::nearest;
+use crate::principal::Principal;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::tool::Tool;
@@ -27,6 +28,7 @@ pub struct CacheHint {
 #[derive(Debug)]
 pub struct Snapshot {
     version: u64,
+    generation: u64,
     tools: BTreeMap<String, Arc<Tool>>,
     tool_order: Vec<Arc<Tool>>,
     resources: BTreeMap<String, Arc<Resource>>,
@@ -74,6 +76,7 @@ impl SnapshotBuilder {
         Self {
             snapshot: Snapshot {
                 version: 0,
+                generation: 0,
                 tools: BTreeMap::new(),
                 tool_order: Vec::new(),
                 resources: BTreeMap::new(),
@@ -136,6 +139,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.snapshot.limits = limits;
+        self
+    }
+
+    /// Says which configuration this is; principals of another one reach nothing.
+    #[must_use]
+    pub fn generation(mut self, generation: u64) -> Self {
+        self.snapshot.generation = generation;
         self
     }
 
@@ -205,7 +215,12 @@ impl Snapshot {
 
     /// The one question that lists and calls ask of every entry.
     fn may_reach(&self, access: &Access, name: &str, caller: &Caller) -> bool {
-        access.authorize(name, caller).is_ok()
+        self.is_of(&caller.principal) && access.authorize(name, caller).is_ok()
+    }
+
+    /// Whether the grants of `principal` come from the configuration that this is a state of.
+    pub fn is_of(&self, principal: &Principal) -> bool {
+        self.generation == principal.generation
     }
 
     /// The tools that the caller may reach.

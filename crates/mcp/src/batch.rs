@@ -3,8 +3,8 @@
 //! [MCP 2025-03-26, Batching](https://modelcontextprotocol.io/specification/2025-03-26/basic#batching)
 
 use bytes::Bytes;
-use futures::StreamExt;
-use tidegate_core::Budget;
+use futures::{Stream, StreamExt};
+use tidegate_core::{Budget, Caller};
 
 use crate::answer::{Answer, Frame, Message};
 use crate::jsonrpc::{Incoming, Rejection, Request, RpcError};
@@ -16,22 +16,22 @@ const CONCURRENT_MAX: usize = 8;
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
 impl Service {
-    /// Answers a batch; `None` when it held nothing that is answered.
+    /// Answers a batch; `None` when it held nothing that is answered. Each message has its caller, who is asked for
+    /// when its turn comes: a batch may take minutes, and who sent it may be let in no longer by then.
     ///
     /// # Errors
     /// `-32600` when the peer's revision has no batches.
     pub async fn answer_batch(
         &self,
-        messages: Vec<Result<Incoming, Rejection>>,
+        messages: impl Stream<Item = (Result<Incoming, Rejection>, Caller)>,
         peer: &Peer,
     ) -> Result<Option<Bytes>, RpcError> {
         if !peer.session.as_ref().is_some_and(|session| session.revision().has_batches()) {
             return Err(RpcError::invalid_request("batches exist only in revision 2025-03-26"));
         }
-        let peer =
-            Peer { carries: peer.carries.and(Budget { rows: None, bytes: Some(ANSWER_BYTES_MAX) }), ..peer.clone() };
-        let answers: Vec<Option<Bytes>> = futures::stream::iter(messages)
-            .map(|message| self.answer_one_of_batch(message, &peer))
+        let carries = peer.carries.and(Budget { rows: None, bytes: Some(ANSWER_BYTES_MAX) });
+        let answers: Vec<Option<Bytes>> = messages
+            .map(|(message, caller)| self.answer_one_of_batch(message, Peer { caller, carries, ..peer.clone() }))
             .buffered(CONCURRENT_MAX)
             .collect()
             .await;
@@ -39,15 +39,15 @@ impl Service {
         Ok((!answers.is_empty()).then(|| joined(&answers)))
     }
 
-    async fn answer_one_of_batch(&self, message: Result<Incoming, Rejection>, peer: &Peer) -> Option<Bytes> {
+    async fn answer_one_of_batch(&self, message: Result<Incoming, Rejection>, peer: Peer) -> Option<Bytes> {
         match message {
             Ok(Incoming::Request(mut request)) => {
                 // The notifications of a request have no place in the one answer of a batch.
                 request.meta.progress_token = None;
-                self.whole_answer(request, peer).await
+                self.whole_answer(request, &peer).await
             }
             Ok(Incoming::Notification(notification)) => {
-                self.notified(&notification, peer);
+                self.notified(&notification, &peer);
                 None
             }
             Ok(Incoming::Response) => None,

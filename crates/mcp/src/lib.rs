@@ -5,6 +5,7 @@
 
 mod answer;
 mod batch;
+mod bounded;
 mod cursor;
 mod encode;
 mod in_flight;

@@ -93,7 +93,7 @@ impl ToolListCache {
 impl Service {
     pub(crate) fn list_tools(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().snapshot();
+        let snapshot = self.registry().state_for(&peer.caller);
         let (cache, dialect) = (snapshot.cache(), envelope.dialect);
         let seen = cursor.is_none().then(|| Seen::by(&peer.caller, &snapshot, dialect)).flatten();
         if let Some(members) = seen.as_ref().and_then(|seen| self.tool_lists.get(seen)) {
@@ -115,7 +115,7 @@ impl Service {
         peer: &Peer,
     ) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().snapshot();
+        let snapshot = self.registry().state_for(&peer.caller);
         let prompts: Vec<_> = snapshot.prompts(&peer.caller).collect();
         let (prompts, next) = page("prompts", prompts, |prompt| &prompt.name, cursor.as_deref())?;
         let members = members("prompts", prompts.iter().map(|prompt| wire::prompt(prompt, envelope.dialect)), next);
@@ -129,7 +129,7 @@ impl Service {
         peer: &Peer,
     ) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().snapshot();
+        let snapshot = self.registry().state_for(&peer.caller);
         let templates: Vec<_> = snapshot.templates(&peer.caller).collect();
         let (templates, next) = page("templates", templates, |template| template.template.as_str(), cursor.as_deref())?;
         let templates = templates.iter().map(|template| wire::resource_template(template, envelope.dialect));
@@ -143,7 +143,7 @@ impl Service {
         peer: &Peer,
     ) -> Result<Message, RpcError> {
         let cursor = request.params::<ListParams>()?.cursor;
-        let snapshot = self.registry().snapshot();
+        let snapshot = self.registry().state_for(&peer.caller);
         let resources = resources(self.registry(), &snapshot, envelope.dialect, peer).await?;
         let (resources, next) = page("resources", resources, |resource| &resource.uri, cursor.as_deref())?;
         let resources = resources.iter().map(|resource| wire::resource(resource, envelope.dialect));

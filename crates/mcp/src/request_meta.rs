@@ -8,6 +8,9 @@ use tidegate_core::LogLevel;
 
 use crate::jsonrpc::RpcError;
 
+/// Longer progress tokens are refused: each notification of progress repeats them.
+const TOKEN_BYTES_MAX: usize = 4 * 1024;
+
 /// The members of `_meta` that we know. Absent ones are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestMeta {
@@ -83,6 +86,10 @@ impl RequestMeta {
 
 fn progress_token(raw: &RawValue) -> Result<String, RpcError> {
     let text = raw.get();
+    if text.len() > TOKEN_BYTES_MAX {
+        let message = format!("params._meta.progressToken is longer than {TOKEN_BYTES_MAX} bytes");
+        return Err(RpcError::invalid_params(message));
+    }
     let first = text.bytes().next().unwrap_or_default();
     if (first == b'"' && serde_json::from_str::<String>(text).is_ok()) || first == b'-' || first.is_ascii_digit() {
         Ok(text.to_owned())

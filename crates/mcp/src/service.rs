@@ -13,6 +13,7 @@ use tidegate_core::{
 };
 
 use crate::answer::{Answer, AnswerStream, Message};
+use crate::bounded;
 use crate::encode::{CallToolEncoder, CompleteEncoder, Envelope, GetPromptEncoder, ReadResourceEncoder, ReplyEncoder};
 use crate::in_flight::{InFlight, InFlightGuard};
 use crate::jsonrpc::{Notification, Request, RequestId, RpcError};
@@ -44,6 +45,7 @@ pub struct Peer {
 
 #[derive(Deserialize)]
 struct CallToolParams {
+    #[serde(deserialize_with = "bounded::name")]
     name: String,
     #[serde(default)]
     arguments: Option<Map<String, Value>>,
@@ -51,6 +53,7 @@ struct CallToolParams {
 
 #[derive(Deserialize)]
 struct ReadResourceParams {
+    #[serde(deserialize_with = "bounded::uri")]
     uri: String,
 }
 
@@ -67,9 +70,15 @@ struct CompleteParams {
 #[serde(tag = "type")]
 enum ReferenceParams {
     #[serde(rename = "ref/prompt")]
-    Prompt { name: String },
+    Prompt {
+        #[serde(deserialize_with = "bounded::name")]
+        name: String,
+    },
     #[serde(rename = "ref/resource")]
-    Resource { uri: String },
+    Resource {
+        #[serde(deserialize_with = "bounded::uri")]
+        uri: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -265,7 +274,7 @@ impl Service {
     ) -> Result<Answer, RpcError> {
         let uri = request.params::<ReadResourceParams>()?.uri;
         let call = self.call(Target::Resource(uri.clone()), &request, envelope.dialect, guard.as_ref(), peer);
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.registry.state_for(&peer.caller);
         let mime_type = snapshot.media_type(&uri, &peer.caller);
         let cache = snapshot.read_cache(&uri, &peer.caller);
         let encoder = ReadResourceEncoder::new(envelope.clone(), uri, mime_type, cache);
@@ -280,7 +289,7 @@ impl Service {
         peer: &Peer,
     ) -> Result<Answer, RpcError> {
         let params: CallToolParams = request.params()?;
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.registry.state_for(&peer.caller);
         let prompt = snapshot.prompt(&params.name, &peer.caller).ok();
         let description = prompt.and_then(|prompt| prompt.description.clone());
         let mut call = self.call(Target::Prompt(params.name), &request, envelope.dialect, guard.as_ref(), peer);

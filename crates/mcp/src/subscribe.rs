@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tidegate_core::{Error, ErrorKind};
 
 use crate::answer::Message;
+use crate::bounded;
 use crate::encode::Envelope;
 use crate::jsonrpc::{Request, RpcError};
 use crate::service::{Peer, Service, empty};
@@ -17,6 +18,7 @@ use crate::wire;
 
 #[derive(Deserialize)]
 struct SubscribeParams {
+    #[serde(deserialize_with = "bounded::uri")]
     uri: String,
 }
 
@@ -30,7 +32,7 @@ impl Service {
     pub(crate) fn subscribe(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
         let uri = request.params::<SubscribeParams>()?.uri;
         let refuse = |error: Error| RpcError::from_error(&error, Some(&uri), envelope.dialect);
-        if !self.registry().snapshot().has_resource(&uri, &peer.caller) {
+        if !self.registry().state_for(&peer.caller).has_resource(&uri, &peer.caller) {
             return Err(refuse(Error::new(ErrorKind::NotFound, format!("there is no resource {uri:?}"))));
         }
         if peer.session.as_ref().is_some_and(|session| !session.subscribe(&uri)) {

@@ -25,6 +25,8 @@ const REQUESTS_MAX: usize = 512;
 /// Stock clients refuse longer lines than 10 MiB. Rows are counted before they are escaped, which
 /// at most doubles them but for control characters.
 const CARRIED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often it is looked whether gate and registry belong together, which takes a moment while both change.
+const TRIES_MAX: usize = 10_000;
 
 /// Whose connection it is, and its bounds.
 #[derive(Clone)]
@@ -114,8 +116,40 @@ async fn write_lines(
     writer.flush().await
 }
 
+/// The user of the process, at the door of a toolset or of all.
+#[derive(Clone)]
+struct User {
+    service: Arc<Service>,
+    authenticator: Arc<dyn Authenticator>,
+    toolset: Option<String>,
+}
+
+impl User {
+    /// The user by the gate and the registry of this moment, which belong together.
+    fn caller(&self) -> Caller {
+        let origin = Origin { transport: TransportKind::Stdio, peer: None };
+        let registry = self.service.registry();
+        let together = || Caller::into_state(self.authenticator.local(), origin, registry.snapshot());
+        // While a new configuration is entered they may not, for a moment; one without a state reaches nothing then.
+        let caller = (0..TRIES_MAX).find_map(|_| {
+            together().or_else(|| {
+                std::thread::yield_now();
+                None
+            })
+        });
+        let caller = caller.unwrap_or_else(|| Caller::new(self.authenticator.local(), origin));
+        let toolset = self.toolset.as_ref().map(|name| {
+            // A toolset that a reload took away has nothing in it.
+            let gone = || Arc::new(Toolset { name: name.clone(), entries: Allowed::NOTHING });
+            registry.state_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
+        });
+        caller.through(toolset)
+    }
+}
+
 struct Connection {
     service: Arc<Service>,
+    user: User,
     session: Option<Arc<Session>>,
     in_flight: Arc<InFlight>,
     outgoing: mpsc::Sender<Outgoing>,
@@ -128,22 +162,16 @@ impl Connection {
     fn new(service: Arc<Service>, outgoing: mpsc::Sender<Outgoing>, options: StdioOptions) -> Self {
         let places = Arc::new(Semaphore::new(REQUESTS_MAX));
         let in_flight = Arc::new(InFlight::default());
-        Self { service, session: None, in_flight, outgoing, options, places, tasks: TaskTracker::new() }
+        let (authenticator, toolset) = (options.authenticator.clone(), options.toolset.clone());
+        let user = User { service: service.clone(), authenticator, toolset };
+        Self { service, user, session: None, in_flight, outgoing, options, places, tasks: TaskTracker::new() }
     }
 
-    /// Who asks, by the configuration and the registry of this moment.
+    /// Who asks, and what its connection knows.
     fn peer(&self) -> Peer {
-        let snapshot = self.service.registry().snapshot();
-        let origin = Origin { transport: TransportKind::Stdio, peer: None };
-        let caller = Caller::new(self.options.authenticator.local(), origin);
-        let toolset = self.options.toolset.as_ref().map(|name| {
-            // A toolset that a reload took away has nothing in it.
-            let gone = || Arc::new(Toolset { name: name.clone(), entries: Allowed::NOTHING });
-            snapshot.toolset(name, &caller).cloned().unwrap_or_else(gone)
-        });
-        let is_bounded = snapshot.limits().inline.bytes.is_some();
+        let is_bounded = self.service.registry().limits().inline.bytes.is_some();
         Peer {
-            caller: caller.through(toolset),
+            caller: self.user.caller(),
             carries: Budget { rows: None, bytes: is_bounded.then_some(CARRIED_BYTES_MAX) },
             session: self.session.clone(),
             in_flight: Some(self.in_flight.clone()),
@@ -206,6 +234,7 @@ impl Connection {
             service: self.service.clone(),
             peer: self.peer(),
             outgoing: self.outgoing.clone(),
+            user: self.user.clone(),
             answer_bytes_max: self.options.answer_bytes_max,
         };
         self.tasks.spawn(async move {
@@ -260,6 +289,7 @@ enum Work {
 /// What the task of one request needs.
 struct WorkTask {
     service: Arc<Service>,
+    user: User,
     peer: Peer,
     outgoing: mpsc::Sender<Outgoing>,
     answer_bytes_max: u64,
@@ -304,7 +334,8 @@ impl WorkTask {
     }
 
     async fn answer_batch(&self, messages: Vec<Result<Incoming, tidegate_mcp::Rejection>>) {
-        match self.service.answer_batch(messages, &self.peer).await {
+        let messages = messages.into_iter().map(|message| (message, self.user.caller()));
+        match self.service.answer_batch(futures::stream::iter(messages), &self.peer).await {
             Ok(Some(answers)) => self.send(Outgoing::Whole(answers)).await,
             Ok(None) => {}
             Err(error) => self.send(Outgoing::Whole(error.to_bytes(None))).await,

@@ -1,9 +1,11 @@
 //! A new state while calls run.
 
-use tidegate_core::{Metadata, SnapshotBuilder, Tool, handler_fn};
+use std::sync::Arc;
+
+use tidegate_core::{Caller, Grants, Metadata, Principal, Proof, SnapshotBuilder, Tool, handler_fn};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Host, owner, settle, told, tool_call, tool_that_says};
+use crate::host::{Host, LOCAL, called_by, owner, settle, told, tool_call, tool_that_says};
 
 #[tokio::test(start_paused = true)]
 async fn running_calls_keep_the_state_they_began_with() {
@@ -59,4 +61,26 @@ fn tools_are_listed_in_the_order_they_were_added_and_the_last_of_a_name_wins() {
     let listed: Vec<_> = snapshot.tools(&owner()).map(|tool| (tool.name.clone(), tool.title.clone())).collect();
     let expected = [("ape", "2"), ("zebra", "3")].map(|(name, title)| (name.to_owned(), Some(title.to_owned())));
     assert_eq!(listed, expected);
+}
+
+#[tokio::test]
+async fn a_principal_reaches_the_entries_of_its_own_configuration_only() {
+    let of = |generation: u64| {
+        let principal = Principal { generation, ..Principal::new("ann", Proof::Key, Arc::new(Grants::everything())) };
+        Arc::new(principal)
+    };
+    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("old", "old")).generation(1));
+    let earlier = host.registry.snapshot();
+    assert!(Caller::into_state(of(2), LOCAL, earlier.clone()).is_none());
+    let pinned = Caller::into_state(of(1), LOCAL, earlier).unwrap();
+    host.registry.swap(SnapshotBuilder::new().tool(tool_that_says("new", "new")).generation(2).build());
+    for (generation, name) in [(1, "old"), (1, "new"), (2, "old")] {
+        let caller = Caller::new(of(generation), LOCAL);
+        assert_eq!(host.registry.state_for(&caller).tools(&caller).count(), usize::from(generation == 2));
+        let answer = host.ask(called_by(&caller, tool_call(name))).await;
+        assert!(answer.starts_with("refused not_found"), "{generation} {name}: {answer}");
+    }
+    assert_eq!(host.ask(called_by(&Caller::new(of(2), LOCAL), tool_call("new"))).await, "text new\ndone {}");
+    // Who was let in before the change sees what there was.
+    assert_eq!(host.ask(called_by(&pinned, tool_call("old"))).await, "text old\ndone {}");
 }

@@ -56,7 +56,7 @@ async fn check(bytes: &[u8], client: &Client) {
         }
         Ok(Incoming::Notification(notification)) => client.service.notified(&notification, &client.peer),
         Ok(Incoming::Response) => {}
-        Ok(Incoming::Batch(messages)) => match client.service.answer_batch(messages, &client.peer).await {
+        Ok(Incoming::Batch(messages)) => match client.batch(messages).await {
             Ok(Some(batch)) => {
                 let responses: Vec<&RawValue> = serde_json::from_slice(&batch).unwrap();
                 assert!(!responses.is_empty());

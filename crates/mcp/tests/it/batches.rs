@@ -9,7 +9,7 @@ use crate::schema::check_response;
 /// The answers of a batch, or why there are none.
 async fn check(client: &Client, batch: &Value) -> String {
     let Ok(Incoming::Batch(messages)) = decode(batch.to_string().as_bytes()) else { panic!("no batch: {batch}") };
-    match client.service.answer_batch(messages, &client.peer).await {
+    match client.batch(messages).await {
         Ok(Some(answers)) => {
             let answers: Vec<Value> = serde_json::from_slice(&answers).unwrap();
             for answer in &answers {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, Caller, Origin, Principal, TransportKind};
-use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Peer, Request, Revision, Service, decode};
+use tidegate_mcp::{Answer, Frame, InFlight, Incoming, Peer, Rejection, Request, Revision, RpcError, Service, decode};
 
 use crate::host::Host;
 use crate::schema::{check_notification, check_response};
@@ -85,6 +86,12 @@ impl Client {
             peer.session = Some(Arc::new(session));
         }
         Self { service, peer, revision }
+    }
+
+    /// The answers of a batch, each message of which has the client as its caller.
+    pub(crate) async fn batch(&self, messages: Vec<Result<Incoming, Rejection>>) -> Result<Option<Bytes>, RpcError> {
+        let messages = messages.into_iter().map(|message| (message, self.peer.caller.clone()));
+        self.service.answer_batch(futures::stream::iter(messages), &self.peer).await
     }
 
     /// One client of each revision, oldest first.

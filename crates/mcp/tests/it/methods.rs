@@ -124,3 +124,40 @@ async fn arguments_too_deep_to_be_read_are_wrong_params() {
     let heard = crate::client::gather(client.service.answer(request, &client.peer).await).await;
     insta::assert_snapshot!(heard.text(), @"error -32602: the params of tools/call are wrong: recursion limit exceeded at line 1 column 164");
 }
+
+#[tokio::test]
+async fn names_and_uris_have_a_bound() {
+    let client = Client::of(Revision::V2025_11_25);
+    let (name, uri) = ("n".repeat(4_097), format!("test://{}", "u".repeat(8_192)));
+    let argument = json!({"name": "a", "value": ""});
+    let mut told = String::new();
+    for (method, params) in [
+        ("tools/call", json!({"name": name})),
+        ("prompts/get", json!({"name": name})),
+        ("resources/read", json!({"uri": uri})),
+        ("resources/subscribe", json!({"uri": uri})),
+        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": name}, "argument": argument})),
+        ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument})),
+    ] {
+        told.push_str(&client.ask(method, params).await.text());
+        told.push('\n');
+    }
+    let column = |line: &str| line.split(" at line").next().unwrap().to_owned();
+    let told: Vec<String> = told.lines().map(column).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    error -32602: the params of tools/call are wrong: the name is 4097 bytes long; at most 4096
+    error -32602: the params of prompts/get are wrong: the name is 4097 bytes long; at most 4096
+    error -32602: the params of resources/read are wrong: the URI is 8199 bytes long; at most 8192
+    error -32602: the params of resources/subscribe are wrong: the URI is 8199 bytes long; at most 8192
+    error -32602: the params of completion/complete are wrong: the name is 4097 bytes long; at most 4096
+    error -32602: the params of completion/complete are wrong: the URI is 8199 bytes long; at most 8192
+    ");
+    let long = json!({"name": "script", "_meta": {"progressToken": "p".repeat(4_097)}});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": long}).to_string();
+    let rejection = tidegate_mcp::decode(message.as_bytes()).unwrap_err();
+    assert_eq!(rejection.error.message, "params._meta.progressToken is longer than 4096 bytes");
+    assert!(rejection.id.is_some());
+    // What is just short enough is looked for, and not found.
+    let answer = client.ask("tools/call", json!({"name": &name[1..]})).await.text();
+    assert!(answer.contains("there is no tool"), "{answer}");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -41,8 +41,15 @@ pub(crate) struct Assembly {
     must_ask: AtomicBool,
     /// The configuration that was entered last.
     entered: Mutex<Option<Arc<Loaded>>>,
+<<<<<<< HEAD
     /// Databases that are open: one that stays the same stays open.
     open: Mutex<OpenDatabases>,
+=======
+    /// How many were entered. Principals and entries carry it, so that they meet those of the same one only.
+    generation: AtomicU64,
+    /// Databases that are open, by name: one that stays the same stays open.
+    open: Mutex<BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>>,
+>>>>>>> 2ec5ec7ac66c4fd3b5a09506ba7dbda3071dcbbb
 }
 
 /// What became of a configuration.
@@ -70,6 +77,7 @@ impl Assembly {
             further,
             must_ask: AtomicBool::new(false),
             entered: Mutex::default(),
+            generation: AtomicU64::new(0),
             open: Mutex::default(),
         }
     }
@@ -111,9 +119,12 @@ impl Assembly {
     /// # Errors
     /// Everything that is wrong with it; then nothing has changed.
     pub(crate) async fn enter(&self, loaded: &Arc<Loaded>) -> Result<Assembled, Broken> {
-        let (state, gate, open, assembled) = self.prepare(loaded).await?;
+        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        let (state, gate, open, assembled) = self.prepare(loaded, generation).await?;
         *self.open.lock() = open;
         *self.entered.lock() = Some(loaded.clone());
+        self.generation.store(generation, Ordering::Relaxed);
+        // Between the two nobody reaches anything; doors ask again until they belong together.
         self.doorkeeper.swap(gate);
         self.node.enter(state);
         Ok(assembled)
@@ -123,7 +134,7 @@ impl Assembly {
     /// new configuration or with anything else that entering one takes.
     pub(crate) fn renew_gate(&self) {
         let Some(loaded) = self.entered() else { return };
-        match identity::renewed_gate(&loaded) {
+        match identity::renewed_gate(&loaded, self.generation.load(Ordering::Relaxed)) {
             Ok(gate) => self.doorkeeper.swap(gate),
             Err(error) => tracing::error!("the keys stay as they were: {error}"),
         }
@@ -134,7 +145,7 @@ impl Assembly {
         self.entered.lock().clone()
     }
 
-    async fn prepare(&self, loaded: &Loaded) -> Result<Prepare, Broken> {
+    async fn prepare(&self, loaded: &Loaded, generation: u64) -> Result<Prepare, Broken> {
         let config = &loaded.config;
         let mut problems = Vec::new();
         let further: Vec<&str> = self.further.iter().map(|database| database.name()).collect();
@@ -149,7 +160,7 @@ impl Assembly {
         let limits = if is_private { limits.shared() } else { limits };
         let mut state = self.node.state(databases, &built_in).entries(|entries| {
             let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
-            entries.limits(limits).cache(cache)
+            entries.limits(limits).cache(cache).generation(generation)
         });
         state = toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline) };
@@ -167,7 +178,7 @@ impl Assembly {
                            start the node anew";
             problems.push(Problem::new("auth", message));
         }
-        let gate = identity::gate(loaded, &mut problems, &mut assembled.warnings);
+        let gate = identity::gate(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
         match gate {
             Some(gate) if problems.is_empty() => Ok((state, gate, open, assembled)),

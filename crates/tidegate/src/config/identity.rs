@@ -17,7 +17,12 @@ pub(super) fn is_configured(config: &Config) -> bool {
 }
 
 /// The gate, if nothing is wrong with what it is made of.
-pub(super) fn gate(loaded: &Loaded, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) -> Option<Gate> {
+pub(super) fn gate(
+    loaded: &Loaded,
+    generation: u64,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<String>,
+) -> Option<Gate> {
     let config = &loaded.config;
     let before = problems.len();
     check_roles(config, problems);
@@ -26,7 +31,7 @@ pub(super) fn gate(loaded: &Loaded, problems: &mut Vec<Problem>, warnings: &mut 
         return None;
     }
     warnings.extend(locked_out(config).map(str::to_owned));
-    match Gate::new(options(loaded, keys(loaded), tokens)) {
+    match Gate::new(options(loaded, generation, keys(loaded), tokens)) {
         Ok(gate) => Some(gate),
         Err(error) => {
             problems.push(Problem::new("auth", error.to_string()));
@@ -40,7 +45,7 @@ pub(super) fn gate(loaded: &Loaded, problems: &mut Vec<Problem>, warnings: &mut 
 ///
 /// # Errors
 /// None that the configuration did not have when it was entered.
-pub(super) fn renewed_gate(loaded: &Loaded) -> Result<Gate, GateError> {
+pub(super) fn renewed_gate(loaded: &Loaded, generation: u64) -> Result<Gate, GateError> {
     let mut problems = Vec::new();
     let entry = loaded.config.auth().tokens.as_ref();
     let mut shut = Vec::new();
@@ -48,7 +53,7 @@ pub(super) fn renewed_gate(loaded: &Loaded) -> Result<Gate, GateError> {
     shut.extend(problems.iter().map(|problem| format!("no token: {}", problem.message)));
     let mut keys = keys(loaded);
     loop {
-        match Gate::new(options(loaded, keys.clone(), tokens.clone())) {
+        match Gate::new(options(loaded, generation, keys.clone(), tokens.clone())) {
             Err(GateError::KeyFile(error)) if keys.take().is_some() => shut.push(format!("no key: {error}")),
             Err(GateError::Tokens(error)) if tokens.take().is_some() => shut.push(format!("no token: {error}")),
             renewed => {
@@ -65,7 +70,7 @@ fn keys(loaded: &Loaded) -> Option<KeyFile> {
     loaded.config.auth().keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)))
 }
 
-fn options(loaded: &Loaded, keys: Option<KeyFile>, tokens: Option<TokenOptions>) -> GateOptions {
+fn options(loaded: &Loaded, generation: u64, keys: Option<KeyFile>, tokens: Option<TokenOptions>) -> GateOptions {
     let config = &loaded.config;
     GateOptions {
         keys,
@@ -74,6 +79,7 @@ fn options(loaded: &Loaded, keys: Option<KeyFile>, tokens: Option<TokenOptions>)
         anonymous: config.auth().anonymous.clone(),
         local: config.auth().local.clone(),
         is_open: !is_configured(config),
+        generation,
         ..GateOptions::default()
     }
 }

@@ -43,7 +43,7 @@ impl Handler for FindTool {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { words, limit } = arguments(&job)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let snapshot = self.0.registry()?.snapshot();
+        let snapshot = self.0.registry()?.state_for(job.caller());
         // What is found is what the caller could call at the door of the whole registry.
         let caller = Caller { toolset: None, ..job.caller().clone() };
         let mut found: Vec<(usize, &Arc<Tool>)> = snapshot

@@ -9,12 +9,13 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tidegate_core::Caller;
-use tidegate_mcp::{RpcError, Service};
+use tidegate_core::{Caller, Principal};
+use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Door;
+use super::identify::Shown;
 use super::post::{no_such_session, session_id};
 use super::replay::Reader;
 use super::response::{event_stream, refusal};
@@ -24,6 +25,7 @@ use super::sse;
 pub(super) async fn get(
     State(door): State<Arc<Door>>,
     Extension(caller): Extension<Caller>,
+    Extension(shown): Extension<Shown>,
     headers: HeaderMap,
 ) -> Response {
     let accepts_events = headers
@@ -41,7 +43,7 @@ pub(super) async fn get(
     let Some(session) = session else { return no_such_session(None) };
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
         Some(id) if !id.starts_with("0-") => resume(&session, id),
-        last => listen(&door, &session, last),
+        last => listen(&door, &session, Listening { owner: caller.principal, shown }, last),
     }
 }
 
@@ -84,7 +86,7 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 
 /// Opens the session's stream of notifications, numbered 0. Its events are numbered by the
 /// registry's version, so that a client that comes back hears of what it missed.
-fn listen(door: &Door, session: &Arc<HttpSession>, last: Option<&str>) -> Response {
+fn listen(door: &Arc<Door>, session: &Arc<HttpSession>, by: Listening, last: Option<&str>) -> Response {
     let mut versions = door.service.registry().versions();
     let known = last.and_then(parse_event_id).map(|(_, version)| version);
     if known.is_none_or(|known| known == *versions.borrow()) {
@@ -94,26 +96,33 @@ fn listen(door: &Door, session: &Arc<HttpSession>, last: Option<&str>) -> Respon
     }
     let replaced = CancellationToken::new();
     std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
-    let listener = Listener {
-        service: door.service.clone(),
-        session: session.clone(),
-        replaced,
-        draining: door.draining.clone(),
-        versions,
-        begun: false,
-    };
+    let listener = Listener { door: door.clone(), session: session.clone(), by, replaced, versions, begun: false };
     event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
         let bytes = listener.next().await?;
         Some((Ok::<_, Infallible>(bytes), listener))
     })))
 }
 
+/// Who listens.
+struct Listening {
+    owner: Arc<Principal>,
+    shown: Shown,
+}
+
+impl Listening {
+    /// Whether who began to listen would still be let in: a key that was revoked, or a token that expired, ends what
+    /// it opened.
+    async fn is_let_in(&self, door: &Door) -> bool {
+        self.shown.caller(door).await.is_ok_and(|caller| caller.principal.is_same_as(&self.owner))
+    }
+}
+
 /// One connection that listens for notifications.
 struct Listener {
-    service: Arc<Service>,
+    door: Arc<Door>,
     session: Arc<HttpSession>,
+    by: Listening,
     replaced: CancellationToken,
-    draining: CancellationToken,
     versions: watch::Receiver<u64>,
     begun: bool,
 }
@@ -128,14 +137,20 @@ impl Listener {
             biased;
             () = self.session.ended.cancelled() => None,
             () = self.replaced.cancelled() => None,
-            () = self.draining.cancelled() => None,
+            () = self.door.draining.cancelled() => None,
             changed = self.versions.changed() => {
                 changed.ok()?;
+                if !self.by.is_let_in(&self.door).await {
+                    return None;
+                }
                 let id = event_id(0, *self.versions.borrow_and_update());
-                let messages = self.service.changes(&self.session.session);
+                let messages = self.door.service.changes(&self.session.session);
                 Some(messages.iter().flat_map(|message| sse::event(message, Some(&id))).collect())
             }
             () = tokio::time::sleep(sse::KEEP_ALIVE_EVERY) => {
+                if !self.by.is_let_in(&self.door).await {
+                    return None;
+                }
                 // Whoever listens uses its session.
                 self.session.touch();
                 Some(sse::KEEP_ALIVE)

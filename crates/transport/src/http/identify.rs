@@ -1,8 +1,10 @@
-//! Who calls, and through which toolset's door: found out before anything else is looked at.
+//! Who calls, and through which toolset's door: found out before anything else is looked at, and again for each message.
 //!
 //! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -15,62 +17,127 @@ use tidegate_mcp::RpcError;
 use super::response::refusal;
 use super::{Door, PeerAddress, body};
 
-/// Puts the [`Caller`] into the request's extensions; 401 for one who proves nobody, 404 for a toolset that is
-/// hidden from the caller or absent.
+/// How often a caller is asked again while a new configuration is being entered, which takes a moment.
+const TRIES_MAX: usize = 100;
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
+
+/// What a request showed of its caller. It is asked about when the request comes, when its body was read, and before
+/// each message of a batch: in between a key may be revoked, and a role may lose what it had.
+#[derive(Clone)]
+pub(super) struct Shown {
+    bearer: Option<String>,
+    peer: Option<IpAddr>,
+    toolset: Option<String>,
+}
+
+/// Why a caller is not let in.
+pub(super) enum Refused {
+    /// It proves nobody.
+    Unauthenticated(Unauthenticated),
+    /// The toolset is hidden from the caller or absent.
+    NoSuchToolset(String),
+    /// A new configuration is not entered yet.
+    Changing,
+}
+
+/// Puts the [`Caller`] and what it [`Shown`] into the request's extensions; 401 for one who proves nobody, 404 for a
+/// toolset that is hidden from the caller or absent.
 pub(super) async fn identify(
     State(door): State<Arc<Door>>,
     path: RawPathParams,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| *address);
-    let credentials = Credentials { bearer: bearer(request.headers()), peer };
-    let refused = match door.options.authenticator.authenticate(credentials).await {
-        Ok(principal) => {
-            let origin = Origin { transport: TransportKind::StreamableHttp, peer };
-            match enter(&door, Caller::new(principal, origin), &path) {
-                Ok(caller) => {
-                    request.extensions_mut().insert(caller);
-                    return next.run(request).await;
-                }
-                Err(name) => no_such_toolset(&name),
+    let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
+    let shown = Shown {
+        bearer: bearer(request.headers()).map(str::to_owned),
+        peer: request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| *address),
+        toolset,
+    };
+    match shown.caller(&door).await {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(shown);
+            next.run(request).await
+        }
+        Err(refused) => {
+            let response = refused.response(&door);
+            body::discard(request.into_body(), door.options.read_within).await;
+            response
+        }
+    }
+}
+
+impl Shown {
+    /// The caller by the gate and the registry of this moment, which belong together.
+    pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
+        let origin = Origin { transport: TransportKind::StreamableHttp, peer: self.peer };
+        for _ in 0..TRIES_MAX {
+            let credentials = Credentials { bearer: self.bearer.as_deref(), peer: self.peer };
+            let principal = door.options.authenticator.authenticate(credentials).await;
+            let principal = principal.map_err(Refused::Unauthenticated)?;
+            let state = door.service.registry().snapshot();
+            match Caller::into_state(principal, origin, state) {
+                Some(caller) => return self.enter(caller),
+                None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
             }
         }
-        Err(reason) => unauthenticated(&door, reason),
-    };
-    body::discard(request.into_body(), door.options.read_within).await;
-    refused
+        Err(Refused::Changing)
+    }
+
+    /// The caller at the door that its path names.
+    fn enter(&self, caller: Caller) -> Result<Caller, Refused> {
+        let Some(name) = &self.toolset else { return Ok(caller) };
+        let toolset = caller.state.as_ref().and_then(|state| state.toolset(name, &caller).cloned());
+        toolset.map(|toolset| caller.through(Some(toolset))).ok_or_else(|| Refused::NoSuchToolset(name.clone()))
+    }
+}
+
+impl Refused {
+    /// What is wrong, for the caller.
+    pub(super) fn error(&self) -> RpcError {
+        RpcError::invalid_request(match self {
+            Self::Unauthenticated(reason) => reason.to_string(),
+            Self::NoSuchToolset(name) => {
+                format!("there is no toolset {name:?}; the whole of the server is at /mcp")
+            }
+            Self::Changing => "the configuration of the server is changing; try again".to_owned(),
+        })
+    }
+
+    /// The refusal of a whole request.
+    pub(super) fn response(&self, door: &Door) -> Response {
+        let error = self.error();
+        match self {
+            Self::Unauthenticated(reason) => {
+                let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &error.message };
+                door.service.registry().events().tell(event);
+                let mut response = refusal(StatusCode::UNAUTHORIZED, None, &error);
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(*reason));
+                response
+            }
+            Self::NoSuchToolset(_) => refusal(StatusCode::NOT_FOUND, None, &error),
+            Self::Changing => refusal(StatusCode::SERVICE_UNAVAILABLE, None, &error),
+        }
+    }
+}
+
+fn challenge(reason: Unauthenticated) -> HeaderValue {
+    HeaderValue::from_static(match reason {
+        Unauthenticated::Missing => "Bearer realm=\"tidegate\"",
+        Unauthenticated::Invalid => "Bearer realm=\"tidegate\", error=\"invalid_token\"",
+    })
 }
 
 /// The token of `Authorization: Bearer …`; the scheme's case does not count (RFC 9110, 11.1).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?;
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next()?;
+    if values.next().is_some() {
+        // A proxy in front of us may have looked at the other one.
+        return Some("");
+    }
     // What cannot be read was shown all the same, and is no token.
     let (scheme, token) = value.to_str().unwrap_or("?").split_once(' ').unwrap_or(("?", ""));
     Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
-}
-
-/// The caller at the door that its path names.
-fn enter(door: &Door, caller: Caller, path: &RawPathParams) -> Result<Caller, String> {
-    let Some((_, name)) = path.iter().find(|(parameter, _)| *parameter == "toolset") else { return Ok(caller) };
-    let toolset = door.service.registry().snapshot().toolset(name, &caller).cloned();
-    toolset.map(|toolset| caller.through(Some(toolset))).ok_or_else(|| name.to_owned())
-}
-
-fn no_such_toolset(name: &str) -> Response {
-    let error = RpcError::invalid_request(format!("there is no toolset {name:?}; the whole of the server is at /mcp"));
-    refusal(StatusCode::NOT_FOUND, None, &error)
-}
-
-fn unauthenticated(door: &Door, reason: Unauthenticated) -> Response {
-    let told = reason.to_string();
-    let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &told };
-    door.service.registry().events().tell(event);
-    let mut response = refusal(StatusCode::UNAUTHORIZED, None, &RpcError::invalid_request(told));
-    let challenge = match reason {
-        Unauthenticated::Missing => "Bearer realm=\"tidegate\"",
-        Unauthenticated::Invalid => "Bearer realm=\"tidegate\", error=\"invalid_token\"",
-    };
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
 }

@@ -52,7 +52,7 @@ pub(super) fn check(
         return Err(differs("Mcp-Name", &name, &in_body));
     }
     if request.method == "tools/call"
-        && let Ok(tool) = registry.snapshot().tool(&in_body, caller)
+        && let Ok(tool) = registry.state_for(caller).tool(&in_body, caller)
     {
         check_parameters(headers, tool.input_schema.json(), body.arguments.as_deref())?;
     }

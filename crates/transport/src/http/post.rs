@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use futures::stream;
 use tidegate_core::event::Event;
 use tidegate_core::{Caller, TransportKind};
 use tidegate_mcp::{
@@ -14,6 +15,7 @@ use tidegate_mcp::{
 
 use super::body::Unread;
 use super::get::{event_id, replayed};
+use super::identify::{Refused, Shown};
 use super::replay::{Lost, Replay};
 use super::response::{accepted, event_stream, json, message, refusal, streamed_json};
 use super::session::HttpSession;
@@ -33,16 +35,22 @@ struct Head {
 
 pub(super) async fn post(
     State(door): State<Arc<Door>>,
-    Extension(caller): Extension<Caller>,
+    Extension(shown): Extension<Shown>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    let read = read_message(&parts.headers, body, &door).await;
+    // The body may have taken its time; what its sender may do is settled now.
+    let caller = match shown.caller(&door).await {
+        Ok(caller) => caller,
+        Err(refused) => return refused.response(&door),
+    };
     let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller };
-    match read_message(&head, body, &door).await {
+    match read {
         Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
         Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
         Ok(Ok(Incoming::Response)) => accepted(),
-        Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
+        Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, &shown, messages).await,
         Ok(Err(rejection)) => {
             door.tell_of_refusal(&rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
@@ -64,13 +72,17 @@ fn is_json(content_type: &HeaderValue) -> bool {
     media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn read_message(head: &Head, body: Body, door: &Door) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
+async fn read_message(
+    headers: &HeaderMap,
+    body: Body,
+    door: &Door,
+) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
     let refuse = |status, message: &str| {
         door.tell_of_refusal(message);
         Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = door.options;
-    if !head.headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
+    if !headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
         body::discard(body, read_within).await;
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"));
     }
@@ -235,7 +247,12 @@ fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> R
     accepted()
 }
 
-async fn answer_batch(door: &Door, head: &Head, messages: Vec<Result<Incoming, Rejection>>) -> Response {
+async fn answer_batch(
+    door: &Arc<Door>,
+    head: &Head,
+    shown: &Shown,
+    messages: Vec<Result<Incoming, Rejection>>,
+) -> Response {
     let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id, &head.caller.principal)) {
         Ok(Some(session)) => Some(session.session.clone()),
         Ok(None) => return no_such_session(None),
@@ -243,10 +260,29 @@ async fn answer_batch(door: &Door, head: &Head, messages: Vec<Result<Incoming, R
         Err(_) => None,
     };
     let peer = door.peer(&head.caller, session, false);
+    let waiting = (messages.into_iter(), door.clone(), shown.clone(), head.caller.clone());
+    let messages = stream::unfold(waiting, |(mut messages, door, shown, sender)| async move {
+        let message = messages.next()?;
+        let called = match shown.caller(&door).await {
+            Ok(caller) => (message, caller),
+            Err(refused) => (refused_of_batch(message, &refused), sender.clone()),
+        };
+        Some((called, (messages, door, shown, sender)))
+    });
     match door.service.answer_batch(messages, &peer).await {
         Ok(Some(answers)) => json(StatusCode::OK, answers),
         Ok(None) => accepted(),
         Err(error) => refusal(StatusCode::BAD_REQUEST, None, &error),
+    }
+}
+
+/// A message of a batch whose sender is let in no longer.
+fn refused_of_batch(message: Result<Incoming, Rejection>, refused: &Refused) -> Result<Incoming, Rejection> {
+    match message {
+        Ok(Incoming::Request(request)) => Err(Rejection { id: Some(request.id), error: refused.error() }),
+        // Nothing is said to what is not answered.
+        Ok(_) => Ok(Incoming::Response),
+        Err(rejection) => Err(rejection),
     }
 }
 

@@ -3,6 +3,7 @@
 //! - `wire`: HTTP/1.1 as bytes, and server-sent events.
 //! - `request`: what clients of each era send; `door`: the same without a socket, for tests in which time stands still.
 //! - `guard`, `bodies`, `mirror`: what is refused before a message counts, and that the connection lives on.
+//! - `identity`: who calls, asked again for each message.
 //! - `status`: which status each answer has.
 //! - `sessions`, `listen`, `resume`: what legacy clients have beside POST.
 //! - `quiet`: streams that say nothing for long are kept open, and their events whole.
@@ -17,6 +18,7 @@ mod door;
 mod events;
 mod figures;
 mod guard;
+mod identity;
 mod listen;
 mod mirror;
 mod quiet;

@@ -42,7 +42,13 @@ impl Door {
 
     /// Listens for what no request asked for.
     pub(super) async fn listen(&self, session: &Session) -> Response {
-        let request = Request::get("/mcp").header("Accept", "text/event-stream").header("Mcp-Session-Id", &session.id);
+        self.get(&session.id, &[]).await
+    }
+
+    /// The same with more headers.
+    pub(super) async fn get(&self, session: &str, headers: &[(&str, &str)]) -> Response {
+        let request = Request::get("/mcp").header("Accept", "text/event-stream").header("Mcp-Session-Id", session);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         self.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 }

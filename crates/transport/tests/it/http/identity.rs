@@ -1,0 +1,153 @@
+//! Who calls is asked when a request comes, again when its body was read, and before each message of a batch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::response::Response;
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tidegate_core::{
+    Authenticator, Credentials, Grants, Principal, Proof, SnapshotBuilder, Tool, Unauthenticated, handler_fn,
+};
+use tidegate_mcp::Revision;
+use tidegate_transport::http::HttpOptions;
+
+use super::Server;
+use super::door::Door;
+use super::request::Post;
+
+/// Lets one in who shows `key`, until it is revoked.
+#[derive(Default)]
+struct OneKey {
+    is_revoked: AtomicBool,
+    generation: AtomicU64,
+}
+
+#[async_trait]
+impl Authenticator for OneKey {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        if credentials.bearer != Some("key") || self.is_revoked.load(Ordering::SeqCst) {
+            return Err(Unauthenticated::Invalid);
+        }
+        let principal = Principal::new("ann", Proof::Key, Arc::new(Grants::everything()));
+        Ok(Arc::new(Principal { generation: self.generation.load(Ordering::SeqCst), ..principal }))
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+fn asking() -> (Arc<OneKey>, HttpOptions) {
+    let one_key = Arc::new(OneKey::default());
+    (one_key.clone(), HttpOptions { authenticator: one_key, ..HttpOptions::default() })
+}
+
+fn shown(post: Post) -> Post {
+    post.with("Authorization", "Bearer key")
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_while_the_body_comes_counts_no_longer() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let request = shown(Post::script(json!([["text", "a"]]))).bytes();
+    let mut connection = server.connect().await;
+    assert_eq!(connection.ask(&request).await.head.status, 200);
+    let (begun, rest) = request.split_at(request.len() - 1);
+    connection.send(begun).await;
+    // Another connection is answered meanwhile, so that the first one's head was looked at.
+    assert_eq!(server.ask(&shown(Post::modern("tools/list", json!({})))).await.head.status, 200);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    connection.send(rest).await;
+    let answer = connection.answer().await;
+    assert_eq!(answer.told(), "401 -32600 the key or token is not valid");
+}
+
+#[tokio::test]
+async fn the_rest_of_a_batch_is_refused_once_its_sender_is_let_in_no_longer() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let params = json!({"protocolVersion": "2025-03-26"});
+    let opened = server.ask(&shown(Post::message("initialize", params))).await;
+    let call = |id: usize| {
+        let params = json!({"name": "script", "arguments": {"steps": [["wait"], ["text", "x"]]}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let batch: Value = (0..20).map(call).collect();
+    let post = shown(Post::raw(batch.to_string())).with("Mcp-Session-Id", opened.header("mcp-session-id").unwrap());
+    let mut connection = server.connect().await;
+    connection.send(&post.in_revision(Revision::V2025_03_26).bytes()).await;
+    server.until_open_calls(8).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    server.host.gate.cancel();
+    let answer = connection.answer().await;
+    let answers: Vec<Value> = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(answers.len(), 20);
+    for answer in &answers[..8] {
+        assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
+    }
+    for answer in &answers[8..] {
+        assert_eq!(answer["error"]["message"], "the key or token is not valid", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn grants_and_entries_of_two_configurations_never_meet() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let list = shown(Post::modern("tools/list", json!({})));
+    one_key.generation.store(1, Ordering::SeqCst);
+    let early = server.ask(&list).await;
+    assert_eq!(early.told(), "503 -32600 the configuration of the server is changing; try again");
+    let tool = Tool::new("new", "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).generation(1).build());
+    let answer = server.ask(&list).await.message();
+    assert_eq!(answer["result"]["tools"][0]["name"], "new");
+}
+
+#[tokio::test]
+async fn of_two_keys_none_counts() {
+    let (_, options) = asking();
+    let server = Server::with(options).await;
+    let list = Post::modern("tools/list", json!({})).and("Authorization", "Bearer key");
+    assert_eq!(server.ask(&list).await.head.status, 200);
+    for other in ["Bearer key", "Bearer other", "Basic key"] {
+        assert_eq!(server.ask(&list.clone().and("Authorization", other)).await.head.status, 401, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn one_key_holds_no_more_than_its_share_of_the_sessions() {
+    let (_, options) = asking();
+    let server = Server::with(HttpOptions { sessions_max: 10, sessions_of_one_max: 2, ..options }).await;
+    let open = shown(Post::message("initialize", json!({"protocolVersion": "2025-11-25"})));
+    for _ in 0..2 {
+        assert_eq!(server.ask(&open).await.head.status, 200);
+    }
+    assert_eq!(server.ask(&open).await.head.status, 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_let_in_no_longer_hears_nothing_more() {
+    let (one_key, options) = asking();
+    let door = Door::new(options);
+    let revision = Revision::NEWEST_LEGACY;
+    let opened = door.ask(&shown(Post::message("initialize", json!({"protocolVersion": revision.name()})))).await;
+    let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let listening: Response = door.get(&id, &[("Authorization", "Bearer key")]).await;
+    assert_eq!(listening.status(), 200);
+    let mut stream = listening.into_body().into_data_stream();
+    for _ in 0..3 {
+        assert_eq!(stream.next().await.unwrap().unwrap(), ":\n\n");
+    }
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    assert!(stream.next().await.is_none());
+}
