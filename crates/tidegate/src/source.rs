@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use tidegate_engines::{Engine, FileDatabase};
+use tidegate_engines::{Engine, FileDatabase, glob_folder};
 use tidegate_query::Database;
 
 use crate::failure::Failure;
@@ -46,10 +46,11 @@ impl Source {
         }
     }
 
-    /// The name given, else the folder's, else the file's without its ending.
+    /// The name given, else the folder's (of a glob, the one that it looks into), else the file's without its ending.
     fn database_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| {
-            let whole = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+            let path = glob_folder(&self.path).unwrap_or_else(|| self.path.clone());
+            let whole = path.canonicalize().unwrap_or(path);
             let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
             name.map_or_else(|| NAMELESS.to_owned(), |name| name.to_string_lossy().into_owned())
         })
@@ -61,6 +62,9 @@ pub(crate) fn databases(sources: &[Source], engine: &Engine) -> Result<Vec<Arc<d
     let open = |(name, path)| {
         let database = FileDatabase::open(name, vec![path], engine);
         let database = database.map_err(|error| Failure::Usage(format!("cannot open {error}")))?;
+        for idle in database.idle_globs() {
+            tracing::warn!("database {}: no file fits {idle} yet", database.name());
+        }
         Ok(Arc::new(database) as Arc<dyn Database>)
     };
     by_name(sources)?.into_iter().map(open).collect()
@@ -108,6 +112,7 @@ mod tests {
         let name = |path: PathBuf| Source { name: None, path }.database_name();
         assert_eq!(name(shop.clone()), "shop.v1");
         assert_eq!(name(shop.join("orders.csv")), "orders");
+        assert_eq!(name(shop.join("2024-*.csv")), "shop.v1");
         assert_eq!(name("/".into()), NAMELESS);
     }
 }

@@ -125,6 +125,12 @@ impl Assembly {
         let databases = open.values().map(|(_, database)| database.clone() as Arc<dyn Database>);
         let databases: Vec<_> = databases.chain(self.further.iter().cloned()).collect();
         let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
+        for (_, database) in open.values() {
+            let idle = database.idle_globs().into_iter();
+            assembled
+                .warnings
+                .extend(idle.map(|glob| format!("database {}: no file fits {glob} yet", database.name())));
+        }
         let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
         let limits = (self.limits)(config);
         let is_private = identity::is_configured(config);
@@ -145,6 +151,7 @@ impl Assembly {
         }
         let gate = identity::gate(loaded, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
+        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.told(warning));
         match gate {
             Some(gate) if problems.is_empty() => Ok((state, gate, open, assembled)),
             _ => Err(loaded.broken(&problems)),

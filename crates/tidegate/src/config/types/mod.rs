@@ -87,7 +87,7 @@ impl Default for DoorsEntry {
 pub(crate) struct DatabaseEntry {
     /// The name that callers give.
     pub(crate) name: String,
-    /// A folder or file, or several; relative to this file.
+    /// A folder, a file or a glob (./data/2024-*.csv), or several; relative to this file.
     pub(crate) files: OneOrMany,
     /// How single tables of CSV files are read, by the tables' names.
     #[serde(default)]
