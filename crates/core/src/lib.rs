@@ -53,4 +53,4 @@ pub use resource::{Resource, ResourceLister, ResourceTemplate};
 pub use schema::{Schema, SchemaError};
 pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};
 pub use tool::{Tool, ToolAnnotations};
-pub use uri_template::{UriTemplate, UriTemplateError};
+pub use uri_template::{UriTemplate, UriTemplateError, percent_encode};

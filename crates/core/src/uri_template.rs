@@ -121,7 +121,8 @@ impl UriTemplate {
     }
 }
 
-fn percent_encode(value: &str) -> String {
+/// `value` as it stands in a URI, as one part of it: everything but unreserved characters as `%XX`.
+pub fn percent_encode(value: &str) -> String {
     let mut encoded = String::with_capacity(value.len());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -5,4 +5,4 @@
 
 pub mod embedded;
 
-pub use embedded::{ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, TextTable};
+pub use embedded::{ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, TextTable, glob_folder};

@@ -1,7 +1,7 @@
 //! A database whose tables are files.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,8 +10,13 @@ use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, type_name};
 
 use super::engine::Engine;
+<<<<<<< HEAD
 use super::files::{FileLimits, Files, TextTable, Told};
 use super::plan::{Sessions, Tables, describe, plan};
+=======
+use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
+use super::plan::{Sessions, Tables, plan};
+>>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
 
 /// A database whose tables are the files below some paths.
 ///
@@ -25,12 +30,12 @@ pub struct FileDatabase {
 }
 
 impl FileDatabase {
-    /// A database called `name` of the files at `paths`: folders, or single files.
+    /// A database called `name` of the files at `paths`: folders, single files, or globs (`data/2024-*.csv`).
     ///
-    /// Nothing is read yet but whether the paths exist.
+    /// Nothing is read yet but whether the paths exist; of a glob, the folder that it looks into.
     ///
     /// # Errors
-    /// `InvalidArguments` when a path does not exist, or when there is none.
+    /// `InvalidArguments` when a path does not exist, when a glob cannot be understood, or when there is none.
     pub fn open(name: impl Into<String>, paths: Vec<PathBuf>, engine: &Engine) -> Result<Self, Error> {
         Self::open_with(name, paths, engine, FileLimits::default())
     }
@@ -64,18 +69,7 @@ impl FileDatabase {
             let message = format!("the database {name:?} has no path");
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
-        for path in &paths {
-            std::fs::metadata(path).map_err(|error| {
-                let reason = match error.kind() {
-                    std::io::ErrorKind::NotFound => "no such file or folder".to_owned(),
-                    _ => super::files::reason_of(&error),
-                };
-                let message = format!("{}: {reason}", path.display());
-                Error::new(ErrorKind::InvalidArguments, message)
-            })?;
-        }
-        // A relative path means the folder that we are in now, wherever we may be later.
-        let paths = paths.into_iter().map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+        let paths = paths.iter().map(|path| place_of(path)).collect::<Result<Vec<_>, Error>>()?;
         let sessions = Sessions::new(&name, engine).map_err(|error| Error::internal(error.to_string()))?;
         Ok(Self {
             files: Arc::new(Files::new(paths, limits, Told::new(told), engine.clone())),
@@ -85,8 +79,32 @@ impl FileDatabase {
         })
     }
 
+<<<<<<< HEAD
     async fn tables(&self) -> Result<Tables, Error> {
         Ok(Tables { database: self.name.clone(), snapshot: self.files.current().await?, files: self.files.clone() })
+=======
+    /// The globs of this database that no file fits now. Looks into their folders.
+    pub fn idle_globs(&self) -> Vec<String> {
+        self.files.idle_globs()
+    }
+}
+
+/// Where `path` points. A relative one means the folder that we are in now, wherever we may be later.
+fn place_of(path: &Path) -> Result<FilesPath, Error> {
+    let refused =
+        |path: &Path, reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: {reason}", path.display()));
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let glob = Glob::parse(&whole)?;
+    let shown = glob.as_ref().map_or(path, Glob::folder);
+    let metadata = std::fs::metadata(shown).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => refused(shown, "no such file or folder"),
+        _ => refused(shown, &super::files::reason_of(&error)),
+    })?;
+    match glob {
+        Some(glob) if metadata.is_dir() => Ok(FilesPath::Glob(glob)),
+        Some(glob) => Err(refused(glob.folder(), "is no folder, so that nothing in it fits a glob")),
+        None => Ok(FilesPath::Plain(whole)),
+>>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
     }
 }
 

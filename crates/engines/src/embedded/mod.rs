@@ -11,4 +11,4 @@ mod store;
 
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
-pub use files::{ColumnType, FileLimits, TextTable};
+pub use files::{ColumnType, FileLimits, TextTable, glob_folder};

@@ -17,6 +17,7 @@ mod broken;
 mod changes;
 mod errors;
 mod formats;
+mod globs;
 mod layout;
 mod memory;
 mod plans;

@@ -153,7 +153,16 @@ impl Assembly {
         let open = OpenDatabases::open(loaded, &known, &further, &self.engine, &mut problems);
         let databases: Vec<_> = open.all().chain(self.further.iter().cloned()).collect();
         let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
+<<<<<<< HEAD
         open.inspect(&known, &mut problems, &mut assembled.warnings).await;
+=======
+        for (_, database) in open.values() {
+            let idle = database.idle_globs().into_iter();
+            assembled
+                .warnings
+                .extend(idle.map(|glob| format!("database {}: no file fits {glob} yet", database.name())));
+        }
+>>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
         let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
         let is_private = identity::is_configured(config);
         let limits = (self.limits)(config);
@@ -180,6 +189,7 @@ impl Assembly {
         }
         let gate = identity::gate(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
+        assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.told(warning));
         match gate {
             Some(gate) if problems.is_empty() => Ok((state, gate, open, assembled)),
             _ => Err(loaded.broken(&problems)),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
-use super::expand::{Expanded, Variables};
+use super::expand::{Expanded, Held, Variables};
 use super::problem::Problem;
 
 /// Longer files are refused.
@@ -37,13 +37,15 @@ pub(crate) struct Document {
     places: BTreeMap<String, Place>,
     /// Values that hold variables, as they were written: what a variable holds is told to nobody.
     written: BTreeMap<String, String>,
+    /// What the variables hold.
+    held: Vec<Held>,
 }
 
 impl Document {
     /// What stands in no file.
     pub(crate) fn empty(path: &Path) -> Self {
         let (places, written) = (BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), value: Value::Null, places, written }
+        Self { path: path.to_owned(), value: Value::Null, places, written, held: Vec::new() }
     }
 
     /// Reads the file at `path`.
@@ -71,14 +73,20 @@ impl Document {
         }
         let root =
             builder.root.unwrap_or(Node { place: Place { line: 1, column: 1 }, kind: Kind::Plain(String::new()) });
-        let mut flat = Flat { places: BTreeMap::new(), written: BTreeMap::new(), problems: Vec::new(), variables };
+        let mut flat = Flat {
+            places: BTreeMap::new(),
+            written: BTreeMap::new(),
+            held: Vec::new(),
+            problems: Vec::new(),
+            variables,
+        };
         // An empty file says nothing, which is a configuration too.
         let value = match flat.value(&root, String::new()) {
             Value::Null => Value::Object(Map::new()),
             value => value,
         };
         if flat.problems.is_empty() {
-            Ok(Self { path: path.to_owned(), value, places: flat.places, written: flat.written })
+            Ok(Self { path: path.to_owned(), value, places: flat.places, written: flat.written, held: flat.held })
         } else {
             Err(flat.problems)
         }
@@ -101,6 +109,11 @@ impl Document {
     /// The value at `path` as it was written, if it holds variables.
     pub(crate) fn written(&self, path: &str) -> Option<&str> {
         self.written.get(path).map(String::as_str)
+    }
+
+    /// `text` as it may be told: with the names of variables for what they hold.
+    pub(crate) fn told(&self, text: &str) -> String {
+        self.held.iter().fold(text.to_owned(), |text, held| held.hidden_in(&text))
     }
 }
 
@@ -227,6 +240,7 @@ fn size(node: &Node) -> usize {
 struct Flat<'a> {
     places: BTreeMap<String, Place>,
     written: BTreeMap<String, String>,
+    held: Vec<Held>,
     problems: Vec<Problem>,
     variables: &'a Variables<'a>,
 }
@@ -258,8 +272,9 @@ impl Flat<'_> {
             Ok(Expanded::AsWritten) if is_plain => plain(text),
             Ok(Expanded::AsWritten) => Value::from(text),
             // What a variable holds is text, whatever it looks like.
-            Ok(Expanded::Filled(filled)) => {
+            Ok(Expanded::Filled(filled, held)) => {
                 self.written.insert(path, text.to_owned());
+                self.held.extend(held);
                 Value::from(filled)
             }
             Err(message) => {

@@ -8,6 +8,9 @@ use super::Seen;
 /// Secrets in files are short.
 const SECRET_FILE_BYTES_MAX: u64 = 64 * 1024;
 
+/// Shorter values are no secrets, and stand in other words too.
+const HIDDEN_BYTES_MIN: usize = 4;
+
 /// Gives the value of an environment variable, if it is set.
 type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -24,7 +27,34 @@ pub(crate) struct Variables<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expanded {
     AsWritten,
-    Filled(String),
+    /// The text, and what each variable in it holds.
+    Filled(String, Vec<Held>),
+}
+
+/// What a variable holds that did not stand in the configuration.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    value: String,
+    /// The variable as it was written.
+    written: String,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+impl Held {
+    /// `text` with the variable's name for what it holds.
+    pub(crate) fn hidden_in(&self, text: &str) -> String {
+        if self.value.len() < HIDDEN_BYTES_MIN {
+            return text.to_owned();
+        }
+        // As it stands between the quotation marks of a message.
+        let quoted = format!("{:?}", self.value);
+        text.replace(&quoted[1..quoted.len() - 1], &self.written).replace(&self.value, &self.written)
+    }
 }
 
 impl<'a> Variables<'a> {
@@ -48,6 +78,7 @@ impl<'a> Variables<'a> {
             return Ok(Expanded::AsWritten);
         }
         let mut filled = String::new();
+        let mut held = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
@@ -59,11 +90,13 @@ impl<'a> Variables<'a> {
             filled.push_str(before);
             let (inside, behind) =
                 after.split_once('}').ok_or("has ${ without a closing }; write $${ for ${ itself")?;
-            filled.push_str(&self.value(inside)?);
+            let value = self.value(inside)?;
+            filled.push_str(&value);
+            held.push(Held { value, written: format!("${{{inside}}}") });
             rest = behind;
         }
         filled.push_str(rest);
-        Ok(Expanded::Filled(filled))
+        Ok(Expanded::Filled(filled, held))
     }
 
     fn value(&self, inside: &str) -> Result<String, String> {
@@ -111,6 +144,8 @@ mod tests {
     fn expand(text: &str) -> Result<Expanded, String> {
         let lookup = |name: &str| match name {
             "HOST" => Some("db.example.com".to_owned()),
+            "QUOTED" => Some("a \"b\"".to_owned()),
+            "SHORT" => Some("a".to_owned()),
             "EMPTY" => Some(String::new()),
             "ODD" => Some("${HOST}: {a}".to_owned()),
             _ => None,
@@ -120,7 +155,8 @@ mod tests {
 
     #[track_caller]
     fn filled(text: &str, expected: &str) {
-        assert_eq!(expand(text), Ok(Expanded::Filled(expected.to_owned())));
+        let Ok(Expanded::Filled(filled, _)) = expand(text) else { panic!("{text} is filled") };
+        assert_eq!(filled, expected);
     }
 
     #[test]
@@ -130,6 +166,15 @@ mod tests {
         filled("${ODD}", "${HOST}: {a}");
         filled("${NONE:-5s}${EMPTY:-x}${EMPTY}", "5sx");
         filled("$${HOST} ${HOST}", "${HOST} db.example.com");
+    }
+
+    #[test]
+    fn what_a_variable_holds_is_hidden_by_its_name() {
+        let Ok(Expanded::Filled(_, held)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
+        let told =
+            held.iter().fold(r#"db.example.com is "a \"b\"", an ace"#.to_owned(), |text, held| held.hidden_in(&text));
+        assert_eq!(told, r#"${HOST} is "${QUOTED}", an ace"#);
+        assert_eq!(format!("{held:?}"), "[${HOST}, ${QUOTED}, ${SHORT}]");
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Loaded {
         self.document.written(path)
     }
 
+    /// `text` as it may be told: with the names of variables for what they hold.
+    pub(crate) fn told(&self, text: &str) -> String {
+        self.document.told(text)
+    }
+
     /// The problems as text for people.
     pub(crate) fn broken(&self, problems: &[Problem]) -> Broken {
         Broken(report(problems, self.path(), Some(&self.document)))

@@ -40,8 +40,9 @@ pub(crate) fn report(problems: &[Problem], file: &Path, document: Option<&Docume
             let _ = write!(text, ":{line}:{column}");
         }
         let path = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
+        let message = document.map_or_else(|| problem.message.clone(), |document| document.told(&problem.message));
         // A message of several lines stays together.
-        let _ = writeln!(text, ": {path}{}", problem.message.replace('\n', "\n    "));
+        let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
     }
     text
 }

@@ -1,6 +1,7 @@
 //! The binary, verb by verb.
 
 mod access;
+mod api;
 mod call;
 mod client;
 mod completions;
@@ -18,6 +19,7 @@ mod reload;
 mod serve;
 mod server;
 mod stdio;
+mod tokens;
 mod tools;
 
 use std::path::Path;

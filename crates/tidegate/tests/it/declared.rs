@@ -56,14 +56,22 @@ fn prompt() -> DeclaredPrompt {
     }
 }
 
+/// A prompt that takes a whole URI.
+fn prompt_of_uri() -> DeclaredPrompt {
+    let whole = PromptPart::Resource(TextTemplate::parse("{{page}}").unwrap());
+    DeclaredPrompt { name: "read".to_owned(), messages: vec![(Role::User, whole)], ..prompt() }
+}
+
 async fn node(folder: &Path) -> Node {
     let node = Node::builder().without_built_in_tools().build();
     let state = node.state([], &Allowed::NOTHING);
     let Ok((Prepared::Template(template), None)) = resource(folder).prepare(state.view()).await else {
         panic!("a template is declared");
     };
-    let prompt = prompt().prepare(state.view()).unwrap();
-    node.enter(state.entries(|entries: SnapshotBuilder| entries.template(*template).prompt(prompt)));
+    let prompts = [prompt(), prompt_of_uri()].map(|prompt| prompt.prepare(state.view()).unwrap());
+    node.enter(state.entries(|entries: SnapshotBuilder| {
+        prompts.into_iter().fold(entries.template(*template), SnapshotBuilder::prompt)
+    }));
     node
 }
 
@@ -129,5 +137,11 @@ async fn a_prompt_brings_its_resource_along() {
     let node = node(folder.path()).await;
     let about = async |page: &str| ask(&node, Target::Prompt("about".to_owned()), Some(("page", page))).await;
     assert_eq!(about("one").await, "What is one?\n[pages://one: page one: ü]\n");
-    assert_eq!(about("../secret").await, "What is ../secret?\nthere is no resource \"pages://../secret\"");
+    assert_eq!(about("../secret").await, "What is ../secret?\nthere is no resource \"pages://..%2Fsecret\"");
+    let read = ask(&node, Target::Prompt("read".to_owned()), Some(("page", "pages://one"))).await;
+    assert_eq!(read, "[pages://one: page one: ü]\n", "an argument may be all of the URI");
+    let odd = "50% of a b?#ü";
+    std::fs::write(folder.path().join("pages").join(format!("{odd}.md")), "an odd page").unwrap();
+    let uri = "pages://50%25%20of%20a%20b%3F%23%C3%BC";
+    assert_eq!(about(odd).await, format!("What is {odd}?\n[{uri}: an odd page]\n"), "each character comes through");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tidegate_core::{
     Access, Call, Caller, Chunk, Content, Error, ErrorKind, Handler, Job, Metadata, Outcome, Prompt, PromptArgument,
-    ReplyEvent, ReplySender, ResourceBody, ResourceContents, Role, Target,
+    ReplyEvent, ReplySender, ResourceBody, ResourceContents, Role, Target, percent_encode,
 };
 
 use super::{Problem, TextTemplate};
@@ -37,7 +37,8 @@ pub struct DeclaredPrompt {
 pub enum PromptPart {
     /// Text.
     Text(TextTemplate),
-    /// The resource of this URI, read for the caller when the prompt is asked for.
+    /// The resource of this URI, read for the caller when the prompt is asked for. What an argument holds is one part
+    /// of the URI, percent-encoded; a template that is one argument alone takes a whole URI.
     Resource(TextTemplate),
 }
 
@@ -85,7 +86,11 @@ impl Handler for Fill {
         for (role, part) in &self.messages {
             let content = match part {
                 PromptPart::Text(template) => Content::text(template.fill(argument)),
-                PromptPart::Resource(template) => self.embedded(template.fill(argument), &job).await?,
+                PromptPart::Resource(template) => {
+                    let is_whole = template.is_one_name();
+                    let part = |name| if is_whole { argument(name) } else { percent_encode(&argument(name)) };
+                    self.embedded(template.fill(part), &job).await?
+                }
             };
             reply.message(*role, content).await?;
         }

@@ -47,6 +47,13 @@ impl TextTemplate {
         names.collect()
     }
 
+    /// Whether it is one name and nothing else.
+    pub fn is_one_name(&self) -> bool {
+        let is_there = |piece: &&Piece| !matches!(piece, Piece::Text(text) if text.is_empty());
+        let mut pieces = self.0.iter().filter(is_there);
+        matches!((pieces.next(), pieces.next()), (Some(Piece::Name(_)), None))
+    }
+
     /// The text with each name replaced by what `value` gives; what a value holds is never a template again.
     pub fn fill<'a>(&'a self, value: impl Fn(&'a str) -> String) -> String {
         let filled = self.0.iter().map(|piece| match piece {
@@ -68,6 +75,14 @@ mod tests {
         assert_eq!(
             template.fill(|name| format!("<{name}>{{{{day}}}}")),
             "Dear <name>{{day}}, {x} <name>{{day}}<day>{{day}}"
+        );
+    }
+
+    #[test]
+    fn one_name_is_told_from_names_in_a_text() {
+        let is_one_name = |text: &str| TextTemplate::parse(text).unwrap().is_one_name();
+        assert!(
+            is_one_name("{{uri}}") && !is_one_name("x{{uri}}") && !is_one_name("{{a}}{{b}}") && !is_one_name("uri")
         );
     }
 

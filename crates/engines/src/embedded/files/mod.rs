@@ -1,5 +1,6 @@
 //! What lies in a database's folders, as tables: walk, lay out, look into, unite.
 
+mod glob;
 mod json_array;
 mod kind;
 mod layout;
@@ -17,13 +18,15 @@ mod walk;
 mod wall;
 mod widen;
 
+pub use glob::glob_folder;
 pub use limits::FileLimits;
 pub use told::{ColumnType, TextTable};
 
+pub(crate) use glob::Glob;
 pub(crate) use json_array::ArrayElements;
 pub(crate) use kind::Compression;
 pub(crate) use probe::{Shape, column_names, header_of, written_as};
-pub(crate) use refresh::Files;
+pub(crate) use refresh::{Files, FilesPath};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use table::{FileTable, Learned};
 pub(crate) use text::{Allowance, first_byte, open_text, problem_of};

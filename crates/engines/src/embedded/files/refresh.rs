@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tidegate_core::{Error, ErrorKind};
 use tokio::sync::Mutex;
 
+use super::glob::Glob;
 use super::layout::{Layout, Problem};
 use super::limits::FileLimits;
 use super::probe::probe;
@@ -26,12 +27,31 @@ const PAUSE_PER_LOOK: u32 = 10;
 /// The files of a database and the tables that they make.
 #[derive(Debug)]
 pub(crate) struct Files {
-    paths: Vec<PathBuf>,
+    paths: Vec<FilesPath>,
     limits: FileLimits,
     told: Told,
     engine: Engine,
     learned: Arc<Learned>,
     state: Mutex<State>,
+}
+
+/// Where files are.
+#[derive(Debug, Clone)]
+pub(crate) enum FilesPath {
+    /// A folder or a file.
+    Plain(PathBuf),
+    /// Those of a folder that fit.
+    Glob(Glob),
+}
+
+impl FilesPath {
+    /// The path that must be there.
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Self::Plain(path) => path,
+            Self::Glob(glob) => glob.folder(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +80,7 @@ struct Look {
 }
 
 impl Files {
-    pub(crate) fn new(paths: Vec<PathBuf>, limits: FileLimits, told: Told, engine: Engine) -> Self {
+    pub(crate) fn new(paths: Vec<FilesPath>, limits: FileLimits, told: Told, engine: Engine) -> Self {
         Self { paths, limits, told, engine, learned: Arc::default(), state: Mutex::default() }
     }
 
@@ -77,6 +97,22 @@ impl Files {
     /// How far it looks.
     pub(crate) fn limits(&self) -> &FileLimits {
         &self.limits
+    }
+
+    /// The globs that no file fits now.
+    pub(crate) fn idle_globs(&self) -> Vec<String> {
+        let globs = self.paths.iter().filter_map(|path| match path {
+            FilesPath::Glob(glob) => Some(glob),
+            FilesPath::Plain(_) => None,
+        });
+        let is_idle = |glob: &&Glob| {
+            let Ok(real) = std::fs::canonicalize(glob.folder()) else { return true };
+            let wall = Wall::around(vec![real.clone()]);
+            let mut layout = Layout::default();
+            layout.add_root(Walker::new(&wall, self.limits).folder_of(glob, &real, "", ""));
+            layout.files().next().is_none()
+        };
+        globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
     }
 
     /// The tables as they are now, or were a moment ago.
@@ -190,18 +226,20 @@ impl Files {
     }
 }
 
-fn look(paths: &[PathBuf], limits: FileLimits) -> Result<Look, Error> {
-    let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path).ok()).collect();
+fn look(paths: &[FilesPath], limits: FileLimits) -> Result<Look, Error> {
+    let real: Vec<Option<PathBuf>> = paths.iter().map(|path| std::fs::canonicalize(path.root()).ok()).collect();
     if !paths.is_empty() && real.iter().all(Option::is_none) {
-        let reason = std::fs::canonicalize(&paths[0]).err().map(|error| reason_of(&error)).unwrap_or_default();
-        let detail = format!("{}: {reason}", paths[0].display());
+        let first = paths[0].root();
+        let reason = std::fs::canonicalize(first).err().map(|error| reason_of(&error)).unwrap_or_default();
+        let detail = format!("{}: {reason}", first.display());
         return Err(Error::new(ErrorKind::Unavailable, "the database's files are gone").with_detail(detail));
     }
     let wall = Wall::around(real.iter().flatten().cloned().collect());
     let mut walker = Walker::new(&wall, limits);
     let mut layout = Layout::default();
     let several = paths.len() > 1;
-    for (index, (path, real)) in paths.iter().zip(&real).enumerate() {
+    for (index, (place, real)) in paths.iter().zip(&real).enumerate() {
+        let path = place.root();
         let name = name_of(path, real.as_deref());
         // Folders of the same name are told apart by their number.
         let prefix = if several {
@@ -209,13 +247,11 @@ fn look(paths: &[PathBuf], limits: FileLimits) -> Result<Look, Error> {
         } else {
             String::new()
         };
-        match real {
-            None => layout.add_problem(&name, "the path is gone"),
-            Some(real) if real.is_dir() => {
-                let root = walker.folder(real, &name, &prefix);
-                layout.add_root(root);
-            }
-            Some(real) => match walker.file(path, format!("{prefix}{}", file_name_of(path))) {
+        match (real, place) {
+            (None, _) => layout.add_problem(&name, "the path is gone"),
+            (Some(real), FilesPath::Glob(glob)) => layout.add_root(walker.folder_of(glob, real, &name, &prefix)),
+            (Some(real), _) if real.is_dir() => layout.add_root(walker.folder(real, &name, &prefix)),
+            (Some(real), _) => match walker.file(path, format!("{prefix}{}", file_name_of(path))) {
                 Some(file) => layout.add_file(file),
                 None => layout.add_problem(&name, &format!("{} is in no format that is known", file_name_of(real))),
             },

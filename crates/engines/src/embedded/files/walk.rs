@@ -4,6 +4,7 @@ use std::fs::{self, DirEntry, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::glob::Glob;
 use super::kind::{FileKind, kind_of};
 use super::limits::FileLimits;
 use super::wall::{Refusal, Wall, reason_of};
@@ -71,11 +72,22 @@ pub(crate) struct Walker<'a> {
     entries_left: usize,
     /// The real paths of the folders that we are in: a link to one of them is a loop.
     within: Vec<PathBuf>,
+    /// Which files are meant, and how long the prefix of their locations is; none for all.
+    glob: Option<(&'a Glob, usize)>,
 }
 
 impl<'a> Walker<'a> {
     pub(crate) fn new(wall: &'a Wall, limits: FileLimits) -> Self {
-        Self { wall, limits, files_left: limits.files_max, entries_left: limits.entries_max, within: Vec::new() }
+        let (files_left, entries_left) = (limits.files_max, limits.entries_max);
+        Self { wall, limits, files_left, entries_left, within: Vec::new(), glob: None }
+    }
+
+    /// The folder at the real path `root` with those files alone that `glob` means.
+    pub(crate) fn folder_of(&mut self, glob: &'a Glob, root: &Path, name: &str, prefix: &str) -> FoundFolder {
+        self.glob = Some((glob, prefix.len()));
+        let folder = self.folder(root, name, prefix);
+        self.glob = None;
+        folder
     }
 
     /// The folder at the real path `root`; locations in it begin with `prefix`.
@@ -124,6 +136,7 @@ impl<'a> Walker<'a> {
         let is_folder = if file_type.is_symlink() { path.is_dir() } else { file_type.is_dir() };
         if is_folder {
             if !name.starts_with('_')
+                && self.is_meant(&location, Glob::may_hold)
                 && let Some(real) = self.enterable(&path)
             {
                 let inner = self.folder(&real, &name, &format!("{location}/"));
@@ -131,7 +144,7 @@ impl<'a> Walker<'a> {
             }
             return Ok(());
         }
-        if kind_of(&name).is_none() {
+        if kind_of(&name).is_none() || !self.is_meant(&location, Glob::includes) {
             return Ok(());
         }
         if self.files_left == 0 {
@@ -140,6 +153,11 @@ impl<'a> Walker<'a> {
         self.files_left -= 1;
         folder.files.extend(self.file(&path, location));
         Ok(())
+    }
+
+    /// Whether the glob, if there is one, means what lies at `location`.
+    fn is_meant(&self, location: &str, by: impl Fn(&Glob, &str) -> bool) -> bool {
+        self.glob.is_none_or(|(glob, prefix)| by(glob, &location[prefix..]))
     }
 
     /// The real path of a folder that may be entered: within the wall, not too deep, no loop.

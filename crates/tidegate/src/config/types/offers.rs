@@ -92,7 +92,7 @@ pub(crate) struct MessageEntry {
     pub(crate) role: MessageRole,
     /// Text with {{argument}}s.
     pub(crate) text: Option<String>,
-    /// The URI of a resource that is put in, with {{argument}}s.
+    /// The URI of a resource that is put in, with {{argument}}s as parts of it, or one {{argument}} that is all of it.
     pub(crate) resource: Option<String>,
 }
 

@@ -1,39 +1,170 @@
-//! The commands of `docs/configuring.md`, run one after the other on its configuration.
+//! Every command that the pages for people show, run as it stands there: those of `sh` blocks, and those in the running
+//! text. One that is not run says here why.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
 
 use super::server::Server;
 use super::{Ran, tidegate};
 
-/// The fenced blocks of `language`, in their order.
-fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
-    let opening = format!("```{language}\n");
-    text.split(opening.as_str()).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
+/// How commands of the running text begin.
+const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"];
+
+/// What stands for the program before it is installed.
+const FROM_SOURCE: &str = "cargo run --release -- ";
+
+/// Commands that are not run, and why.
+const NOT_RUN: [(&str, &str); 13] = [
+    ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
+    ("bench/run load", "as bench/run"),
+    ("bench/run latency", "as bench/run"),
+    ("bench/run memory", "as bench/run"),
+    ("bench/run parts", "as bench/run"),
+    ("bench/run tpch", "as bench/run"),
+    (
+        "cargo build --release",
+        "takes some 25 minutes; scripts/test builds the binary that the foreign clients are run against",
+    ),
+    (
+        "cargo run --example embed",
+        "listens on a port of its own choice until it is stopped; the example is built with the tests",
+    ),
+    ("scripts/test", "runs this very test"),
+    ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/client/tests try each of them"),
+    ("tidegate client NAME --write", "as tidegate client NAME"),
+    ("tidegate serve", "as in configuring.md where a step says so; elsewhere the text speaks of the running program"),
+    ("tidegate stdio", "speaks MCP with the client that starts it; cli/stdio.rs does that"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// README.md and the pages in docs, by name.
+fn pages() -> BTreeMap<String, String> {
+    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let read = |path: PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, std::fs::read_to_string(path).unwrap())
+    };
+    docs.chain([root().join("README.md")]).map(read).collect()
+}
+
+/// A fenced block: its language and its lines.
+type Block = (String, Vec<String>);
+
+/// The text with its fenced blocks apart, in their order; each block leaves an empty line.
+fn parts(page: &str) -> Vec<Result<String, Block>> {
+    let mut parts: Vec<Result<String, Block>> = vec![Ok(String::new())];
+    for line in page.lines() {
+        match (line.trim().strip_prefix("```"), parts.last_mut()) {
+            (Some(_), Some(Err(_))) => parts.push(Ok(String::new())),
+            (Some(language), _) => parts.push(Err((language.to_owned(), Vec::new()))),
+            (None, Some(Err((_, lines)))) => lines.push(line.to_owned()),
+            (None, Some(Ok(text))) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    parts
+}
+
+/// The commands of a page in their order, without comments.
+fn commands(page: &str) -> Vec<String> {
+    let of_part = |part: Result<String, Block>| match part {
+        Ok(text) => {
+            // What stands between two ticks; a line may break in it.
+            let spans =
+                text.split('`').skip(1).step_by(2).map(|span| span.split_whitespace().collect::<Vec<_>>().join(" "));
+            spans.filter(|span| PROGRAMS.iter().any(|program| format!("{span} ").starts_with(program))).collect()
+        }
+        Err((language, lines)) if language == "sh" => {
+            let command = |line: String| line.split(" # ").next().unwrap_or_default().trim().to_owned();
+            lines.into_iter().map(command).filter(|command| !command.is_empty()).collect::<Vec<_>>()
+        }
+        Err(_) => Vec::new(),
+    };
+    parts(page).into_iter().flat_map(of_part).collect()
+}
+
+/// A folder as a reader of `page` has it: data, the configuration of the page, and the program on the path.
+fn workplace(page: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("data")).unwrap();
+    for name in ["flights.parquet", "airlines.parquet"] {
+        std::fs::copy(root().join("data/demo").join(name), folder.path().join("data").join(name)).unwrap();
+    }
+    let configuration = parts(page).into_iter().filter_map(Result::err).filter(|(language, _)| language == "yaml");
+    let configuration: Vec<String> = configuration.map(|(_, lines)| lines.join("\n")).collect();
+    if !configuration.is_empty() {
+        std::fs::write(folder.path().join("tidegate.yaml"), configuration.join("\n")).unwrap();
+    }
+    folder
+}
+
+/// Runs `command` as a shell does. A server is stopped as soon as it listens, on whatever port is free.
+fn run(command: &str, folder: &Path) {
+    let program = Path::new(env!("CARGO_BIN_EXE_tidegate"));
+    let mut line = command.replace(FROM_SOURCE, "tidegate ");
+    let serves = ["tidegate serve", "tidegate demo"].iter().any(|verb| line.starts_with(verb));
+    if serves {
+        line = line.replace("--listen 127.0.0.1:7070 ", "");
+        line.push_str(" --listen 127.0.0.1:0 --log error");
+    }
+    // What the tests of the binary are deaf to must not be heard here either.
+    let deaf = tidegate();
+    let mut shell = std::process::Command::new("sh");
+    for (name, value) in deaf.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    // A server takes the shell's place, so that signals reach it.
+    shell.arg("-c").arg(if serves { format!("exec {line}") } else { line });
+    shell.current_dir(folder).env("HOME", folder).env("PATH", path).stdin(Stdio::null());
+    if serves {
+        let server = Server::start(&mut shell);
+        server.signal("TERM");
+        assert_eq!(server.ended().0.code(), Some(0), "{command}");
+    } else {
+        let ran = Ran::from(shell.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{command}: {ran:?}");
+    }
 }
 
 #[test]
-fn every_command_of_the_page_works() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/configuring.md")).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("data")).unwrap();
-    for name in ["flights.parquet", "airlines.parquet"] {
-        std::fs::copy(root.join("data/demo").join(name), folder.path().join("data").join(name)).unwrap();
-    }
-    std::fs::write(folder.path().join("tidegate.yaml"), blocks(&page, "yaml").join("\n")).unwrap();
-    let commands: Vec<&str> = blocks(&page, "sh").into_iter().flat_map(str::lines).collect();
-    assert!(commands.len() >= 8, "{commands:?}");
-    for command in commands {
-        let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
-        let mut run = tidegate();
-        run.current_dir(folder.path()).env("HOME", folder.path()).args(&arguments);
-        if arguments == ["serve"] {
-            let server = Server::start(run.args(["--listen", "127.0.0.1:0", "--log", "error"]));
-            server.signal("TERM");
-            assert_eq!(server.ended().0.code(), Some(0));
-        } else {
-            let ran = Ran::from(run.output().unwrap());
-            assert_eq!(ran.code, Some(0), "{command}: {ran:?}");
+fn every_command_of_every_page_works() {
+    let mut left_out = BTreeSet::new();
+    for (name, page) in pages() {
+        let folder = workplace(&page);
+        for command in commands(&page) {
+            let reason = NOT_RUN.iter().find(|(left_out, _)| *left_out == command);
+            // Where a page serves its configuration, that is a step of it.
+            let is_step = name == "configuring.md" && command == "tidegate serve";
+            match reason {
+                Some((command, _)) if !is_step => {
+                    left_out.insert(*command);
+                }
+                _ => run(&command, folder.path()),
+            }
         }
     }
+    let unknown: Vec<_> = NOT_RUN.iter().filter(|(command, _)| !left_out.contains(command)).collect();
+    assert!(unknown.is_empty(), "no page has these any more: {unknown:?}");
+}
+
+#[test]
+fn commands_are_found_wherever_they_stand() {
+    let page = "Say `tidegate\nkey list`, not `bench/results`.\n```sh\ntidegate serve   # comment\n\nls\n```\n\
+                ```yaml\nx: 1\n```\n`cargo build`, `bench/run`\n";
+    assert_eq!(commands(page), ["tidegate key list", "tidegate serve", "ls", "cargo build", "bench/run"]);
+    assert_eq!(commands("```\ntidegate unlabelled\n```\n"), Vec::<String>::new());
 }

@@ -31,6 +31,20 @@ fn without_a_path_the_current_folder_is_asked() {
 }
 
 #[test]
+fn a_glob_is_understood_where_the_shell_leaves_it() {
+    let shop = Shop::new();
+    let ask = |sql: &str| run_in(shop.0.path(), &["query", sql, "shop/ord*.csv"]);
+    assert_eq!(ask("SELECT count(*) AS orders FROM shop.orders").lines(), ["orders", "3"]);
+    assert!(ask("SELECT * FROM \"2024\"").stderr.contains("there is no table"), "it does not fit");
+    let idle = run_in(shop.0.path(), &["query", "SELECT 1 AS one", "shop/none*.csv", "--log", "warn"]);
+    assert_eq!(idle.lines(), ["one", "1"]);
+    assert!(idle.stderr.contains("database shop: no file fits none*.csv yet"), "{}", idle.stderr);
+    let lost = run_in(shop.0.path(), &["query", "SELECT 1", "nowhere/*.csv"]);
+    assert_eq!(lost.code, Some(2));
+    assert!(lost.stderr.contains("nowhere: no such file or folder"), "{}", lost.stderr);
+}
+
+#[test]
 fn a_question_that_fails_ends_with_1_and_prints_nothing_to_standard_output() {
     let shop = Shop::new();
     let ran = run(&["query", "SELECT * FROM oders", &shop.argument()]);

@@ -1,0 +1,154 @@
+//! Globs: a folder of which only the files that fit a pattern are seen.
+//!
+//! `*` and `?` stand for anything but `/`, `[ab]` for one of its characters, `**` for any folders. What lies in a
+//! folder that fits is seen whole. The part before the first of these is a folder like any other: it must be there, and
+//! it is the wall.
+
+use std::path::{Component, Path, PathBuf};
+
+use glob::{MatchOptions, Pattern};
+use tidegate_core::{Error, ErrorKind};
+
+/// A folder, and which files below it are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Glob {
+    folder: PathBuf,
+    whole: Pattern,
+    /// The pattern of each level; none for `**`.
+    levels: Vec<Option<Pattern>>,
+}
+
+/// The folder that the glob `path` looks into; none if `path` is no glob.
+pub fn glob_folder(path: &Path) -> Option<PathBuf> {
+    is_glob(path).then(|| split(path).0)
+}
+
+/// A file that is called like a glob is that file.
+fn is_glob(path: &Path) -> bool {
+    has_wildcard(&path.to_string_lossy()) && path.symlink_metadata().is_err()
+}
+
+fn has_wildcard(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// The folder before the first wildcard, and what comes from there on.
+fn split(path: &Path) -> (PathBuf, Vec<Component<'_>>) {
+    let mut components = path.components();
+    let mut folder = PathBuf::new();
+    let mut rest = Vec::new();
+    for component in components.by_ref() {
+        if has_wildcard(&component.as_os_str().to_string_lossy()) {
+            rest.push(component);
+            break;
+        }
+        folder.push(component);
+    }
+    rest.extend(components);
+    if folder.as_os_str().is_empty() {
+        folder.push(".");
+    }
+    (folder, rest)
+}
+
+impl Glob {
+    /// Reads `path`; none if it is no glob.
+    ///
+    /// # Errors
+    /// `InvalidArguments` when it is one and cannot be understood.
+    pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Error> {
+        if !is_glob(path) {
+            return Ok(None);
+        }
+        let wrong =
+            |reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: is no glob: {reason}", path.display()));
+        let (folder, rest) = split(path);
+        if rest.iter().any(|component| *component == Component::ParentDir) {
+            return Err(wrong(".. cannot stand after a wildcard"));
+        }
+        let names: Vec<String> = rest.iter().map(|name| name.as_os_str().to_string_lossy().into_owned()).collect();
+        let read = |text: &str| Pattern::new(text).map_err(|error| wrong(error.msg));
+        let level = |name: &String| if name == "**" { Ok(None) } else { read(name).map(Some) };
+        let levels = names.iter().map(level).collect::<Result<_, _>>()?;
+        Ok(Some(Self { folder, whole: read(&names.join("/"))?, levels }))
+    }
+
+    /// The folder that it looks into.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its pattern below that folder.
+    pub(crate) fn pattern(&self) -> &str {
+        self.whole.as_str()
+    }
+
+    /// Whether the file at `location`, names below the folder joined by `/`, is meant: it fits, or a folder that it
+    /// lies in.
+    pub(crate) fn includes(&self, location: &str) -> bool {
+        let ends = location.match_indices('/').map(|(end, _)| end).chain([location.len()]);
+        ends.into_iter().any(|end| self.whole.matches_with(&location[..end], OPTIONS))
+    }
+
+    /// Whether anything in the folder at `location` may be meant.
+    pub(crate) fn may_hold(&self, location: &str) -> bool {
+        let mut levels = self.levels.iter();
+        for name in location.split('/') {
+            match levels.next() {
+                Some(Some(pattern)) if pattern.matches_with(name, OPTIONS) => {}
+                Some(Some(_)) => return false,
+                Some(None) => return true,
+                // It lies in a folder that fits.
+                None => return true,
+            }
+        }
+        true
+    }
+}
+
+const OPTIONS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn glob(text: &str) -> Glob {
+        Glob::parse(Path::new(text)).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_folder_ends_before_the_first_wildcard() {
+        let split = |text: &str| (glob(text).folder().display().to_string(), glob(text).pattern().to_owned());
+        assert_eq!(split("./data/2024-*.csv"), ("./data".to_owned(), "2024-*.csv".to_owned()));
+        assert_eq!(split("/data/**/x/*.csv"), ("/data".to_owned(), "**/x/*.csv".to_owned()));
+        assert_eq!(split("*.csv"), (".".to_owned(), "*.csv".to_owned()));
+        assert_eq!(Glob::parse(Path::new("./data/2024.csv")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_wildcard_stays_in_its_level() {
+        let fits = |text: &str, location: &str| glob(text).includes(location);
+        assert!(fits("d/*.csv", "a.csv") && !fits("d/*.csv", "s/a.csv") && !fits("d/*.csv", "a.json"));
+        assert!(fits("d/**/*.csv", "a.csv") && fits("d/**/*.csv", "s/t/a.csv"));
+        assert!(fits("d/[ab]?.csv", "a1.csv") && !fits("d/[ab]?.csv", "c1.csv") && !fits("d/[ab]?.csv", "a.csv"));
+        assert!(fits("d/2024-*", "2024-01/deep/a.csv"), "a folder that fits is seen whole");
+        assert!(fits("d/**", "s/t/a.csv"));
+    }
+
+    #[test]
+    fn folders_that_cannot_hold_anything_are_known() {
+        let holds = |text: &str, location: &str| glob(text).may_hold(location);
+        assert!(!holds("d/*.csv", "s") && holds("d/*/x.csv", "s") && !holds("d/s*/x.csv", "t"));
+        assert!(holds("d/s/**/x.csv".replace("s/", "s*/").as_str(), "s1/deep/deeper"));
+        assert!(holds("d/2024-*", "2024-01/deep"));
+    }
+
+    #[test]
+    fn what_is_no_glob_is_refused() {
+        for (text, words) in [("d/a**", "recursive wildcards"), ("d/*/../x.csv", ".."), ("d/[a", "range")] {
+            let error = Glob::parse(Path::new(text)).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains(text), "{error}");
+        }
+    }
+}

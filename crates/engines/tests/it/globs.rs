@@ -1,0 +1,142 @@
+//! Globs: the files of a folder that fit, laid out like a folder of which nothing else is seen.
+
+use insta::assert_snapshot;
+use tidegate_engines::{Engine, FileDatabase};
+
+use crate::support::{Folder, Node, numbers, small_options, write_parquet};
+
+const A: &str = "id,name\n1,a\n2,b\n";
+const B: &str = "id,name\n3,c\n";
+
+fn open(folder: &Folder, globs: &[&str]) -> Node {
+    Node::open(globs.iter().map(|glob| folder.join(glob)).collect(), small_options())
+}
+
+#[tokio::test]
+async fn files_that_fit_are_tables_and_others_are_not() {
+    let folder = Folder::with(&[
+        ("data/2023-01.csv", A),
+        ("data/2024-01.csv", A),
+        ("data/2024-02.csv", B),
+        ("data/2024-02.json", "[]"),
+        ("data/2024-notes.txt", "no table"),
+        ("data/sub/2024-03.csv", B),
+        ("data/.2024-04.csv", B),
+    ]);
+    assert_snapshot!(open(&folder, &["data/2024-*.csv"]).tables().await, @r"
+    2024-01: 2 rows
+    2024-02: 1 rows
+    ");
+    assert_eq!(open(&folder, &["data/202[34]-0?.csv"]).rows("SELECT count(*) FROM \"2023-01\"").await, "2");
+    assert_snapshot!(open(&folder, &["data/**/2024-0[13].csv"]).tables().await, @r"
+    2024-01: 2 rows
+    sub: 1 rows
+    ");
+}
+
+#[tokio::test]
+async fn folders_are_laid_out_as_ever() {
+    let folder = Folder::with(&[
+        ("data/sales/2023.csv", A),
+        ("data/sales/2024.csv", B),
+        ("data/sales/notes.json", r#"[{"note": "x"}]"#),
+        ("data/misc/one.csv", A),
+        ("data/misc/two.csv", "x,y\n1,2\n"),
+        ("data/by/year=2023/a.csv", A),
+        ("data/by/year=2024/b.csv", B),
+    ]);
+    write_parquet(&folder.join("data/deep/er/n.parquet"), &numbers(3), 10);
+    let all = open(&folder, &["data/**/*.csv"]);
+    assert_snapshot!(all.tables().await, @r"
+    by: 3 rows
+    misc.one: 2 rows
+    misc.two: 1 rows
+    sales: 3 rows
+    ");
+    assert_eq!(all.rows("SELECT year, count(*) FROM by GROUP BY year ORDER BY year").await, "2023|2\n2024|1");
+    assert_snapshot!(open(&folder, &["data/**/*.parquet"]).tables().await, @"deep.er: 3 rows");
+    assert_snapshot!(open(&folder, &["data/s*"]).tables().await, @r"
+    sales.2023: 2 rows
+    sales.2024: 1 rows
+    sales.notes: 1 rows
+    ");
+}
+
+#[tokio::test]
+async fn folders_files_and_globs_stand_side_by_side() {
+    let folder = Folder::with(&[
+        ("one/a.csv", A),
+        ("two/b.csv", B),
+        ("three/c1.csv", A),
+        ("three/c2.csv", B),
+        ("three/d.csv", B),
+    ]);
+    let node = open(&folder, &["one", "two/b.csv", "three/c*.csv", "three/none-*.csv"]);
+    assert_snapshot!(node.tables().await, @r"
+    a: 2 rows
+    b: 1 rows
+    c1: 2 rows
+    c2: 1 rows
+    ");
+}
+
+#[tokio::test]
+async fn files_that_come_and_go_are_seen() {
+    let folder = Folder::with(&[("data/other.csv", A)]);
+    let node = open(&folder, &["data/2024-*.csv"]);
+    assert_eq!(node.tables().await, "", "nothing fits yet");
+    folder.write("data/2024-01.csv", A);
+    assert_eq!(node.tables().await, "2024-01: 2 rows");
+    folder.write("data/2024-02.csv", B);
+    folder.write("data/2025-01.csv", B);
+    assert_eq!(node.rows("SELECT id FROM \"2024-02\"").await, "3");
+    folder.remove("data/2024-01.csv");
+    assert_eq!(node.tables().await, "2024-02: 1 rows");
+}
+
+#[tokio::test]
+async fn a_file_called_like_a_glob_is_that_file() {
+    let folder = Folder::with(&[("a[1].csv", A), ("a1.csv", B)]);
+    assert_eq!(open(&folder, &["a[1].csv"]).tables().await, "a[1]: 2 rows");
+    folder.remove("a[1].csv");
+    assert_eq!(open(&folder, &["a[1].csv"]).tables().await, "a1: 1 rows");
+}
+
+#[tokio::test]
+async fn globs_that_cannot_be_are_refused_and_idle_ones_are_known() {
+    let folder = Folder::with(&[("data/a.csv", A)]);
+    let engine = Engine::start(small_options()).unwrap();
+    let opened = |glob: &str| FileDatabase::open("db", vec![folder.join(glob)], &engine);
+    let refused = |glob: &str| {
+        let error = opened(glob).err().unwrap().to_string();
+        error.replace(&folder.path().display().to_string(), "")
+    };
+    assert_eq!(refused("nowhere/*.csv"), "/nowhere: no such file or folder");
+    assert_eq!(refused("data/a.csv/*.csv"), "/data/a.csv: is no folder, so that nothing in it fits a glob");
+    assert_eq!(refused("data/*/../x.csv"), "/data/*/../x.csv: is no glob: .. cannot stand after a wildcard");
+    assert!(refused("data/a**.csv").starts_with("/data/a**.csv: is no glob: "));
+    assert_eq!(opened("data/b*.csv").unwrap().idle_globs(), ["b*.csv"]);
+    assert_eq!(opened("data/a*.csv").unwrap().idle_globs(), Vec::<String>::new());
+    engine.shutdown(crate::support::PATIENCE).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_folder_before_the_wildcard_is_the_wall() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::with(&[("in/a.csv", A), ("in/sub/b.csv", B), ("secret.csv", A), ("out/c.csv", A)]);
+    symlink(folder.join("secret.csv"), folder.join("in/link.csv")).unwrap();
+    symlink(folder.join("in/sub/b.csv"), folder.join("in/alias.csv")).unwrap();
+    symlink(folder.join("out"), folder.join("in/away")).unwrap();
+    assert_snapshot!(open(&folder, &["in/*.csv", "in/*/c.csv"]).tables().await, @r"
+    a: 2 rows
+    alias: 1 rows
+    link: unreadable, it is a link that leads out of the database's folder
+    ");
+    let inner = open(&folder, &["in/sub/*.csv"]);
+    symlink(folder.join("in/a.csv"), folder.join("in/sub/up.csv")).unwrap();
+    assert_snapshot!(inner.tables().await, @r"
+    b: 1 rows
+    up: unreadable, it is a link that leads out of the database's folder
+    ");
+}
