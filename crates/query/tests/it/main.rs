@@ -10,6 +10,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod answers;
+mod corpus;
 mod fake;
 mod formats;
 mod properties;
