@@ -32,7 +32,8 @@ pub(crate) fn pieces(sql: &str, tokens: Vec<TokenWithSpan>, dialect: SqlDialect)
         return Err(refused("the character U+0000", "no text of a database may hold it", "Leave it out."));
     }
     let pieces = Vec::with_capacity(tokens.len());
-    let mut speller = Speller { dialect, pieces, gap: Gap::Space, gap_before: Gap::Space, placeholders: 0 };
+    let mut speller =
+        Speller { dialect, pieces, gap: Gap::Space, gap_before: Gap::Space, placeholders: 0, has_numbers: false };
     let mut run = operators::Run::default();
     for (token, source) in with_sources(sql, tokens) {
         if dialect == SqlDialect::Postgres && run.takes(&token, source) {
@@ -64,12 +65,16 @@ pub(crate) fn text(pieces: &[Piece]) -> String {
 fn can_be_close(left: &Token, right: &Token) -> bool {
     let is_name = |token: &Token| matches!(token, Token::Word(_));
     let closes = |token: &Token| matches!(token, Token::RParen | Token::RBracket);
+    let is_literal =
+        |token: &Token| matches!(token, Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_));
     match (left, right) {
         (Token::LParen | Token::LBracket, _) => true,
         (_, Token::RParen | Token::RBracket | Token::Comma | Token::SemiColon) => true,
-        (Token::Number(..) | Token::SingleQuotedString(_), Token::DoubleColon) => true,
-        (left, Token::LParen | Token::LBracket | Token::Period | Token::DoubleColon) => is_name(left) || closes(left),
+        (left, Token::DoubleColon) => is_name(left) || closes(left) || is_literal(left),
+        (left, Token::LParen | Token::LBracket | Token::Period) if is_name(left) || closes(left) => true,
         (Token::Period | Token::DoubleColon, right) => is_name(right) || *right == Token::Mul,
+        (left, right) if operators::is_operator(left) => is_name(right) || is_literal(right) || *right == Token::LParen,
+        (left, right) if operators::is_operator(right) => is_name(left) || is_literal(left) || closes(left),
         _ => false,
     }
 }
@@ -90,7 +95,10 @@ struct Speller {
     gap: Gap,
     /// What stands before the word that is being added.
     gap_before: Gap,
+    /// How many `?` there are so far.
     placeholders: usize,
+    /// Whether there are placeholders with numbers.
+    has_numbers: bool,
 }
 
 impl Speller {
@@ -122,7 +130,7 @@ impl Speller {
                 self.literal(number, span, text, source)?;
             }
             Token::HexStringLiteral(digits) => {
-                let text = format!("X'{digits}'");
+                let text = source.to_owned();
                 let is_known = digits.chars().all(|digit| digit.is_ascii_hexdigit());
                 self.literal(Token::HexStringLiteral(digits), span, is_known.then_some(text), source)?;
             }
@@ -242,8 +250,13 @@ impl Speller {
             self.placeholders += 1;
             self.placeholders.to_string()
         } else {
+            self.has_numbers = true;
             name[1..].to_owned()
         };
+        if self.placeholders > 0 && self.has_numbers {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the statement mixes ? and $1")
+                .with_hint("Write placeholders as $1, $2, … or as ?; not both in one statement."));
+        }
         let is_number = !number.is_empty() && number.len() < 6 && number.chars().all(|digit| digit.is_ascii_digit());
         if !is_number {
             let message = format!("{name} is no placeholder that is understood here");

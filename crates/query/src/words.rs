@@ -56,9 +56,15 @@ fn schema(before: &[&Token]) -> Option<String> {
     }
 }
 
-/// After AS and after a dot a reserved word is a name.
+/// After AS and after a dot a reserved word is a name; what is inserted somewhere is refused in words of its own.
 fn names_what_follows(token: &Token) -> bool {
-    matches!(token, Token::Period | Token::Word(Word { keyword: Keyword::AS, quote_style: None, .. }))
+    match token {
+        Token::Period => true,
+        Token::Word(Word { keyword, quote_style: None, .. }) => {
+            matches!(keyword, Keyword::AS | Keyword::INSERT | Keyword::MERGE | Keyword::REPLACE)
+        }
+        _ => false,
+    }
 }
 
 fn check_reserved(word: &Word, after: &[&Token]) -> Result<(), Error> {

@@ -98,12 +98,9 @@ fn is_any(grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> Parsed
     for _ in 0..=usize::from(negated) {
         parser.advance_token();
     }
-    let left = Box::new(left.clone());
-    let right = parser.parse_subexpr(grammar.prec_value(Precedence::Is)).map(Box::new);
-    Some(right.map(|right| match negated {
-        true => Expr::IsDistinctFrom(left, right),
-        false => Expr::IsNotDistinctFrom(left, right),
-    }))
+    let op = BinaryOperator::Custom(if negated { "IS NOT" } else { "IS" }.to_owned());
+    let right = parser.parse_subexpr(grammar.prec_value(Precedence::Is));
+    Some(right.map(|right| Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right) }))
 }
 
 /// The word without quotes that comes `ahead` tokens after the next, if it is one.

@@ -23,6 +23,17 @@ struct Table {
     columns: Vec<String>,
 }
 
+impl Table {
+    /// The column in `table.column`, if the table is this one. Of a qualified table the last part does.
+    fn unqualified<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let names = [Some(&self.reference), self.qualifier.last()];
+        names.into_iter().flatten().find_map(|table| {
+            let prefix = name.get(..table.len()).filter(|prefix| prefix.eq_ignore_ascii_case(table))?;
+            name[prefix.len()..].strip_prefix('.')
+        })
+    }
+}
+
 /// A column: which table and which of its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
@@ -100,9 +111,7 @@ impl Scope {
     /// The column that `table.column` stands for.
     fn qualified_place(&self, name: &str, tables: std::ops::Range<usize>) -> Option<Place> {
         tables.into_iter().find_map(|table| {
-            let reference = &self.tables[table].reference;
-            let prefix = name.get(..reference.len()).filter(|prefix| prefix.eq_ignore_ascii_case(reference))?;
-            let column = name[prefix.len()..].strip_prefix('.')?;
+            let column = self.tables[table].unqualified(name)?;
             let exact = self.places(table..table + 1, |candidate| candidate == column);
             let any = || self.places(table..table + 1, |candidate| candidate.eq_ignore_ascii_case(column));
             let found = if exact.is_empty() { any() } else { exact };

@@ -51,6 +51,15 @@ impl Run {
     }
 }
 
+/// Whether `token` is an operator that stays one whatever is right beside it, if that is none.
+///
+/// Not `&`: after a U it begins strings and names with escapes.
+pub(super) fn is_operator(token: &Token) -> bool {
+    !matches!(token, Token::Ampersand | Token::Word(_))
+        && !token.to_string().is_empty()
+        && token.to_string().chars().all(|character| CHARACTERS.contains(character))
+}
+
 /// The operators that PostgreSQL reads in `run`.
 fn cut(run: &str) -> Vec<&str> {
     let mut operators = Vec::new();

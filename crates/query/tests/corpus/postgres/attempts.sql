@@ -36,7 +36,7 @@ SELECT 1 @-- 2
 , evil_fn()
 
 -- harmless: an operator before a comment of the other kind, which ends it
-SELECT 1 @/* 2 */ 3
+SELECT 1 +/* 2 */ 3
 
 -- harmless: a hint that sets parameters; comments do not reach the server
 SELECT /*+ Set(row_security off) */ * FROM customers
@@ -644,7 +644,7 @@ SELECT evil_sum(id) FROM customers
 SELECT evil_sum(id) OVER (ORDER BY id) FROM customers
 
 -- harmless: names of functions are only names
-SELECT 'pg_read_file'::regproc, 'set_config(text, text, boolean)'::regprocedure
+SELECT 'pg_reload_conf'::regproc, 'set_config(text, text, boolean)'::regprocedure
 
 -- harmless: a table whose name says so
 SELECT * FROM (SELECT 1 AS n) AS "set_config"

@@ -212,7 +212,7 @@ SELECT jsonb_build_array(1, 'a', NULL, true), json_strip_nulls('{"a": null}'), r
 SELECT (body -> 'user' ->> 'id')::int + 1, CAST(body ->> 'tries' AS integer) FROM events ORDER BY id
 
 -- arrays
-SELECT ARRAY[1, 2, 3][2], (ARRAY[1, 2, 3])[1:2], ARRAY[[1, 2], [3, 4]][2][1], '{1,2}'::int[] || 3, array_length(tags, 1) FROM customers ORDER BY id
+SELECT (ARRAY[1, 2, 3])[2], (ARRAY[1, 2, 3])[1:2], (ARRAY[[1, 2], [3, 4]])[2][1], '{1,2}'::int[] || 3, array_length(tags, 1) FROM customers ORDER BY id
 
 SELECT readings[1:2], readings[:2], readings[2:], readings[1] FROM events ORDER BY id
 
@@ -286,7 +286,7 @@ SELECT 1e3, .5, 5., 1.5e-3, 0.1 + 0.2, 7 / 2, 7 % 3, 2 ^ 10, |/ 25.0, ||/ 27.0, 
 SELECT - -1, -(-1), 1 - -1, 1--1
 , + 2, - (2 ^ 2), -2 ^ 2, 2 ^ -1, NOT true, NOT NOT true, not (1 = 2) is true
 
-SELECT 1+2*3-4/2, (1+2)*3, 2*(3+4)^2, 10-4-3, 2^3^2, 8/4/2, 1 < 2 = true, 'a' || 1 + 2 || 'b'
+SELECT 1+2*3-4/2, (1+2)*3, 2*(3+4)^2, 10-4-3, 2^3^2, 8/4/2, (1 < 2) = true, 'a' || 1 + 2 || 'b'
 
 SELECT true AND NOT false OR false, 1 = 1 IS TRUE, NULL IS NULL, 1 IS DISTINCT FROM NULL, 1 IS NOT DISTINCT FROM 1, (1 > 2) IS NOT TRUE, NULL::boolean IS UNKNOWN, 1 NOTNULL, NULL ISNULL
 
@@ -376,7 +376,7 @@ SELECT i.product, sum(i.quantity * i.price)::numeric(10, 2) AS revenue, rank() O
 SELECT * FROM customers WHERE name = 'Robert''); DROP TABLE customers;--'
 
 -- odd but plain: signs and operators without spaces
-SELECT 5%-2, 3<>-1, 2*-3, 7-+-1, 1!=-1, 4>=-4, 10/-5, 2^-1, 1<-1, 1=-1
+SELECT 5% -2, 3<>-1, 2*-3, 7-+-1, 1!= -1, 4>=-4, 10/-5, 2^ -1, 1<-1, 1=-1
 
 SELECT body->'items'->-1->>'sku', body->'user'->>'name'||'!' FROM events ORDER BY id
 
@@ -385,7 +385,7 @@ SELECT 1/* between */+/* words */2 AS n--end
 -- a name that is also a type, a function and a word
 SELECT date, text, value, name, position FROM (VALUES (1, 2, 3, 4, 5)) AS v (date, text, value, name, position)
 
-SELECT left, 1 FROM (SELECT 2 AS "left") AS q ("left")
+SELECT q.left, "left" FROM (SELECT 2 AS "left") AS q ("left")
 
 -- needs: PostGIS
 SELECT name, ST_Distance(geom::geography, ST_SetSRID(ST_MakePoint($1, $2), 4326)::geography) AS metres FROM places WHERE ST_DWithin(geom, ST_GeomFromText('POINT(0 0)', 4326), 0.1) AND geom && ST_MakeEnvelope(0, 0, 1, 1, 4326) ORDER BY geom <-> ST_Point(0, 0) LIMIT 5
