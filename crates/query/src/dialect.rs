@@ -36,26 +36,81 @@ impl SqlDialect {
         }
     }
 
+    /// The mark around names that are quoted.
+    ///
+    /// SQLite takes an unknown name between double quotes for a string, so that a name that is
+    /// spelt wrongly or was dropped would answer with its own letters. Other marks have no such use.
+    pub(crate) fn quotation_mark(self) -> char {
+        match self {
+            Self::DataFusion | Self::Postgres => '"',
+            Self::Sqlite => '`',
+        }
+    }
+
     /// `identifier` in quotes, whatever is in it.
     pub fn quote(self, identifier: &str) -> String {
         // Not by printing an `Ident`: sqlparser leaves a quote after a backslash as it is.
-        match self {
-            Self::DataFusion | Self::Postgres | Self::Sqlite => format!("\"{}\"", identifier.replace('"', "\"\"")),
+        match self.quotation_mark() {
+            '`' => format!("`{}`", identifier.replace('`', "``")),
+            _ => format!("\"{}\"", identifier.replace('"', "\"\"")),
         }
     }
 
     /// `name` as a quoted node of the AST.
     pub fn identifier(self, name: &str) -> Ident {
-        match self {
-            Self::DataFusion | Self::Postgres | Self::Sqlite => Ident::with_quote('"', name),
-        }
+        Ident::with_quote(self.quotation_mark(), name)
     }
 
-    /// The name that `identifier` stands for: unquoted ones fold to lower case.
+    /// The parts of a table's name as a catalog lists it: of PostgreSQL a schema may come first.
+    ///
+    /// There `archive.orders` is a table of the schema `archive`. A part that has a dot or a quote in it stands in
+    /// double quotes: `"2013.csv"`, `archive."the.dot"`. In other dialects each name is one part.
+    pub fn table_parts(self, name: &str) -> Vec<String> {
+        if self != Self::Postgres {
+            return vec![name.to_owned()];
+        }
+        let mut parts = Vec::new();
+        let mut part = String::new();
+        let mut characters = name.chars().peekable();
+        let mut is_quoted = false;
+        let mut is_at_start = true;
+        while let Some(character) = characters.next() {
+            let starts = std::mem::replace(&mut is_at_start, false);
+            match character {
+                '"' if starts => is_quoted = true,
+                '"' if is_quoted && characters.next_if_eq(&'"').is_none() => is_quoted = false,
+                '.' if !is_quoted => {
+                    parts.push(std::mem::take(&mut part));
+                    is_at_start = true;
+                }
+                other => part.push(other),
+            }
+        }
+        parts.push(part);
+        parts
+    }
+
+    /// The name of a table as a catalog lists it: what [`SqlDialect::table_parts`] takes apart.
+    pub fn table_name(self, parts: &[&str]) -> String {
+        let listed = |part: &&str| {
+            let is_plain = self != Self::Postgres || !(part.is_empty() || part.contains(['.', '"']));
+            if is_plain { (*part).to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
+        };
+        parts.iter().map(listed).collect::<Vec<_>>().join(".")
+    }
+
+    /// A table's name as a catalog lists it, in quotes for a statement.
+    pub fn quote_table(self, name: &str) -> String {
+        self.table_parts(name).iter().map(|part| self.quote(part)).collect::<Vec<_>>().join(".")
+    }
+
+    /// The name that `identifier` stands for. Unquoted ones fold to lower case; of PostgreSQL only the letters of
+    /// ASCII do, and in SQLite quotes make no difference.
     pub fn fold(self, identifier: &Ident) -> String {
-        match identifier.quote_style {
-            Some(_) => identifier.value.clone(),
-            None => identifier.value.to_lowercase(),
+        match (self, identifier.quote_style) {
+            (Self::Sqlite, _) | (Self::Postgres, None) => identifier.value.to_ascii_lowercase(),
+            (Self::DataFusion | Self::Postgres, Some(_)) => identifier.value.clone(),
+            (Self::DataFusion, None) => identifier.value.to_lowercase(),
         }
     }
 }

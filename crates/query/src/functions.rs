@@ -4,113 +4,64 @@
 //! networks. Other functions pass unless they are known to do more than compute; the database
 //! itself is the wall behind that.
 
+mod embedded;
+mod postgres;
+mod sqlite;
+
 use crate::dialect::SqlDialect;
 
-/// The table functions of `dialect` that only compute.
+/// Why functions are refused: patterns of names (`*` at the end for any end), and the reason.
+type Refused = &'static [(&'static [&'static str], &'static str)];
+
+const FILES: &str = "it reaches files, and only the tables of the catalog can be read";
+const SYSTEMS: &str = "it reaches other systems, and only the tables of the catalog can be read";
+const SQL_AS_TEXT: &str = "it runs SQL or reads tables given as text, which cannot be checked";
+const CHANGES: &str = "it changes something beside its answer, and only reading is allowed";
+const WAITS: &str = "it only spends time";
+
+/// The table functions of `dialect` that only compute; `*` at the end stands for any end.
 pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
     match dialect {
-        SqlDialect::DataFusion => &["generate_series", "range", "unnest"],
-        SqlDialect::Postgres => &["generate_series", "unnest"],
-        SqlDialect::Sqlite => &["json_each", "json_tree"],
+        SqlDialect::DataFusion => embedded::TABLE_FUNCTIONS,
+        SqlDialect::Postgres => postgres::TABLE_FUNCTIONS,
+        SqlDialect::Sqlite => sqlite::TABLE_FUNCTIONS,
     }
 }
 
-/// Why calling `name` (in lower case) is refused, if it is.
-pub(crate) fn refusal(name: &str) -> Option<&'static str> {
+/// Whether the table function of that name (its parts folded) only computes.
+pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> bool {
+    let is_known = |last: &str| table_functions(dialect).iter().any(|pattern| matches(pattern, last));
+    match (name, dialect) {
+        ([only], _) => is_known(only),
+        ([schema, last], SqlDialect::Postgres) => is_known(last) && (schema == "pg_catalog" || last.starts_with("st_")),
+        _ => false,
+    }
+}
+
+/// Why calling `name` (in lower case), in `schema` if one is given, is refused, if it is.
+pub(crate) fn refusal(schema: Option<&str>, name: &str, dialect: SqlDialect) -> Option<&'static str> {
     if !name.chars().all(|character| character.is_alphanumeric() || character == '_' || character == '$') {
         return Some("a function's name is made of letters, digits and underscores");
     }
-    REFUSED
-        .iter()
-        .find(|(patterns, _)| patterns.iter().any(|pattern| matches(pattern, name)))
-        .map(|(_, reason)| *reason)
+    match dialect {
+        SqlDialect::DataFusion => reason(embedded::REFUSED, name),
+        SqlDialect::Postgres => postgres::refusal(schema, name),
+        SqlDialect::Sqlite => reason(sqlite::REFUSED, name),
+    }
 }
 
-/// Patterns of names (`*` at the end for any end), and why they are refused.
-const REFUSED: &[(&[&str], &str)] = &[
-    (
-        &[
-            "pg_read_*",
-            "pg_ls_*",
-            "pg_stat_file",
-            "pg_file_*",
-            "pg_logdir_ls",
-            "lo_*",
-            "loread",
-            "lowrite",
-            "readfile",
-            "writefile",
-            "fileio_*",
-            "fsdir",
-            "load_file",
-            "load_extension",
-            "edit",
-        ],
-        "it reaches files, and only the tables of the catalog can be read",
-    ),
-    (
-        &["dblink*", "http", "http_*", "postgres_fdw_*", "remote", "remotesecure"],
-        "it reaches other systems, and only the tables of the catalog can be read",
-    ),
-    (
-        &[
-            "query_to_xml*",
-            "table_to_xml*",
-            "cursor_to_xml*",
-            "schema_to_xml*",
-            "database_to_xml*",
-            "ts_stat",
-            "xpath_table",
-            "crosstab*",
-            "connectby",
-            "eval",
-            "xp_*",
-        ],
-        "it runs SQL or reads tables given as text, which cannot be checked",
-    ),
-    (
-        &[
-            "set_config",
-            "setval",
-            "nextval",
-            "setseed",
-            "pg_advisory_*",
-            "pg_try_advisory_*",
-            "pg_notify",
-            "pg_prewarm*",
-            "pg_logical_*",
-            "pg_replication_*",
-            "pg_create_*",
-            "pg_drop_*",
-            "pg_switch_wal",
-            "pg_wal_replay_*",
-            "pg_start_backup",
-            "pg_stop_backup",
-            "pg_backup_*",
-            "pg_promote",
-            "pg_reload_conf",
-            "pg_rotate_logfile*",
-            "pg_terminate_backend",
-            "pg_cancel_backend",
-            "pg_stat_reset*",
-            "pg_stat_statements_reset",
-            "pg_clear_*",
-            "pg_restore_*",
-            "pg_sync_*",
-            "pg_log_*",
-            "pg_extension_config_dump",
-            "pg_nextoid",
-            "pg_import_*",
-            "gin_clean_pending_list",
-            "brin_summarize_*",
-            "brin_desummarize_*",
-            "heap_force_*",
-            "fts3_tokenizer",
-        ],
-        "it changes something beside its answer, and only reading is allowed",
-    ),
-    (&["pg_sleep*", "sleep", "sleepeachrow", "benchmark"], "it only spends time"),
-];
+/// Why reading what looks like the table `name` (in lower case) is refused, if it is: some tables are functions.
+pub(crate) fn table_refusal(name: &str, dialect: SqlDialect) -> Option<&'static str> {
+    match dialect {
+        SqlDialect::DataFusion | SqlDialect::Postgres => None,
+        SqlDialect::Sqlite => sqlite::table_refusal(name),
+    }
+}
+
+fn reason(refused: Refused, name: &str) -> Option<&'static str> {
+    let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, name));
+    refused.iter().find(|(patterns, _)| is_in(patterns)).map(|(_, reason)| *reason)
+}
 
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {

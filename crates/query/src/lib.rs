@@ -20,10 +20,12 @@ mod policy;
 mod refusal;
 mod render;
 mod spec;
+mod spelling;
 mod statement;
 mod structured;
 mod template;
 mod transaction;
+mod words;
 
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};

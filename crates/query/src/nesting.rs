@@ -90,6 +90,12 @@ fn step(token: &Token) -> Step {
         Token::Word(Word { keyword: Keyword::CASE, .. }) => Step::Open { is_case: true },
         Token::Word(Word { keyword: Keyword::END, .. }) => Step::Close { is_case: true },
         Token::Comma | Token::SemiColon => Step::Separate,
+        // Operators that only the grammars of single databases have, as words that the parser has no keyword for.
+        Token::Word(Word { value, quote_style: None, .. })
+            if ["GLOB", "ISNULL"].iter().any(|operator| value.eq_ignore_ascii_case(operator)) =>
+        {
+            Step::Lengthen(1)
+        }
         Token::Word(Word { keyword, .. }) => step_of_keyword(*keyword),
         Token::EOF
         | Token::Whitespace(_)

@@ -9,7 +9,9 @@ use crate::bounded_dialect::BoundedDialect;
 use crate::dialect::SqlDialect;
 use crate::nesting;
 use crate::refusal;
+use crate::spelling;
 use crate::statement::number_placeholders;
+use crate::words;
 
 /// Longer texts are refused before they are read.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -22,9 +24,12 @@ pub(crate) fn statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement
         let message = format!("the SQL is {} bytes long; at most {TEXT_BYTES_MAX} are taken", sql.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let tokens = tokens(sql, dialect, Escapes::Resolved)?;
+    let tokens = words_of(sql, dialect)?;
     nesting::check(&tokens)?;
     let name = refusal::name_of(&tokens);
+    if let Err(error) = words::check(tokens.iter().map(|token| &token.token), dialect) {
+        return Err(refusal::of_name(&name).unwrap_or(error));
+    }
     match parsed(tokens, only_statement, sql, dialect) {
         Ok(Some(statement @ ast::Statement::Query(_))) => Ok(statement),
         Ok(Some(_)) => Err(refusal::of_no_query(&name)),
@@ -41,8 +46,9 @@ pub(crate) fn expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, E
         let message = format!("the expression is {} bytes long; at most {TEXT_BYTES_MAX} are taken", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let tokens = tokens(text, dialect, Escapes::Resolved)?;
+    let tokens = words_of(text, dialect)?;
     nesting::check(&tokens)?;
+    words::check(tokens.iter().map(|token| &token.token), dialect)?;
     let only_expression = |parser: &mut Parser<'_>| {
         let expression = parser.parse_expr()?;
         expect_end(parser, "the end of the expression")?;
@@ -84,6 +90,17 @@ pub(crate) enum Escapes {
     Verbatim,
 }
 
+/// The words and signs of `sql` that the parser reads.
+fn words_of(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
+    let tokens = tokens(sql, dialect, Escapes::Resolved)?;
+    match dialect {
+        SqlDialect::DataFusion => Ok(tokens),
+        SqlDialect::Postgres | SqlDialect::Sqlite => {
+            Ok(spelling::pieces(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
+        }
+    }
+}
+
 /// The words and signs of `sql`, with their places.
 pub(crate) fn tokens(sql: &str, dialect: SqlDialect, escapes: Escapes) -> Result<Vec<TokenWithSpan>, Error> {
     Tokenizer::new(dialect.parser_dialect(), sql)
@@ -98,9 +115,7 @@ fn parsed<T>(
     sql: &str,
     dialect: SqlDialect,
 ) -> Result<T, Error> {
-    let grammar = match dialect {
-        SqlDialect::DataFusion | SqlDialect::Postgres | SqlDialect::Sqlite => BoundedDialect::new(tokens.len()),
-    };
+    let grammar = BoundedDialect::new(dialect, tokens.len());
     let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let result = parse(&mut parser);
     if grammar.is_exhausted() {
@@ -111,18 +126,34 @@ fn parsed<T>(
 
 /// The text of `ast`, which was parsed from `sql`.
 ///
-/// sqlparser prints a quote after a backslash, and doubled quotes, as they are, so the printed text
-/// may mean something else. Then the text comes from a parse that leaves the escapes in place.
+/// For a database of its own it is made of the words of `sql`. The embedded engine runs the tree,
+/// so there it is printed. sqlparser prints a quote after a backslash, and doubled quotes, as they
+/// are, so the printed text may mean something else; then the text comes from a parse that leaves
+/// the escapes in place.
 pub(crate) fn faithful_text(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
-    printed(ast, dialect).or_else(|error| {
-        let verbatim = verbatim_text(sql, dialect).ok_or(error)?;
-        if reads_as(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable()) }
-    })
+    match dialect {
+        SqlDialect::DataFusion => printed(ast, dialect).or_else(|error| {
+            let verbatim = verbatim_text(sql, dialect).ok_or(error)?;
+            if reads_as(&verbatim, ast, dialect) { Ok(verbatim) } else { Err(unprintable()) }
+        }),
+        SqlDialect::Postgres | SqlDialect::Sqlite => respelt(ast, sql, dialect),
+    }
 }
 
 /// The text of `ast`, if it parses back to the same.
 pub(crate) fn printed(ast: &ast::Statement, dialect: SqlDialect) -> Result<String, Error> {
     let text = ast.to_string();
+    match dialect {
+        SqlDialect::DataFusion if reads_as(&text, ast, dialect) => Ok(text),
+        SqlDialect::DataFusion => Err(unprintable()),
+        SqlDialect::Postgres | SqlDialect::Sqlite => respelt(ast, &text, dialect),
+    }
+}
+
+/// The words of `sql` in spellings that the database reads as the parser did, if they parse back to `ast`.
+fn respelt(ast: &ast::Statement, sql: &str, dialect: SqlDialect) -> Result<String, Error> {
+    let tokens = tokens(sql, dialect, Escapes::Resolved)?;
+    let text = spelling::text(&spelling::pieces(sql, tokens, dialect)?);
     if reads_as(&text, ast, dialect) { Ok(text) } else { Err(unprintable()) }
 }
 
@@ -134,7 +165,7 @@ fn verbatim_text(sql: &str, dialect: SqlDialect) -> Option<String> {
 }
 
 fn reads_as(text: &str, ast: &ast::Statement, dialect: SqlDialect) -> bool {
-    tokens(text, dialect, Escapes::Resolved)
+    words_of(text, dialect)
         .and_then(|tokens| parsed(tokens, only_statement, text, dialect))
         .is_ok_and(|parsed| parsed.as_ref() == Some(ast))
 }

@@ -100,11 +100,7 @@ impl Visitor for Walker {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Error> {
         if select.into.is_some() {
-            return stop(
-                "SELECT … INTO",
-                "it would make a table, and only reading is allowed",
-                "Leave out INTO; use WITH name AS (SELECT …) for intermediate results.",
-            );
+            return ControlFlow::Break(refusal::of_into());
         }
         ControlFlow::Continue(())
     }
@@ -119,11 +115,16 @@ impl Visitor for Walker {
             TableFactor::Function { name, .. } => self.table_function(name),
             TableFactor::TableFunction { expr: Expr::Function(Function { name, .. }), .. } => self.table_function(name),
             TableFactor::TableFunction { .. } => self.unknown_table_function("table"),
+            // Of PostgreSQL's own; they read what their expressions give them.
+            TableFactor::JsonTable { .. } if self.dialect == SqlDialect::Postgres => {
+                self.remember_function("json_table")
+            }
+            TableFactor::XmlTable { .. } if self.dialect == SqlDialect::Postgres => self.remember_function("xmltable"),
             TableFactor::JsonTable { .. } => self.unknown_table_function("json_table"),
             TableFactor::OpenJsonTable { .. } => self.unknown_table_function("openjson"),
             TableFactor::XmlTable { .. } => self.unknown_table_function("xmltable"),
             TableFactor::SemanticView { .. } => self.unknown_table_function("semantic_view"),
-            TableFactor::UNNEST { .. } => remember(&mut self.findings.functions, "unnest".to_owned()),
+            TableFactor::UNNEST { .. } => self.remember_function("unnest"),
             TableFactor::Table { .. }
             | TableFactor::Derived { .. }
             | TableFactor::NestedJoin { .. }
@@ -195,34 +196,57 @@ impl Walker {
 
     fn table(&mut self, parts: &[&Ident]) -> ControlFlow<Error> {
         let names: Vec<String> = parts.iter().map(|part| self.dialect.fold(part)).collect();
-        if let Some(file) = parts.iter().find(|part| names_a_file(part)) {
-            return stop(&format!("reading the file {file}"), TABLES_ONLY, CATALOG);
-        }
+        self.check_table_name(parts)?;
         let is_common_table_expression = names.len() == 1
             && self.scopes.iter().any(|scope| scope.names.iter().take(scope.visible).any(|cte| *cte == names[0]));
         if is_common_table_expression {
             return ControlFlow::Continue(());
         }
+        if let Some(reason) = names.last().and_then(|last| functions::table_refusal(last, self.dialect)) {
+            return stop(&format!("reading {}", names.join(".")), reason, CATALOG);
+        }
         remember(&mut self.findings.tables, names.join("."))
     }
 
+    /// In a place for names, single quotes are how other systems write a file.
+    fn check_table_name(&self, parts: &[&Ident]) -> ControlFlow<Error> {
+        match self.dialect {
+            SqlDialect::DataFusion => match parts.iter().find(|part| names_a_file(part)) {
+                Some(file) => stop(&format!("reading the file {file}"), TABLES_ONLY, CATALOG),
+                None => ControlFlow::Continue(()),
+            },
+            SqlDialect::Postgres | SqlDialect::Sqlite => match parts.iter().find(|part| part.quote_style == Some('\''))
+            {
+                Some(text) => stop(
+                    &format!("reading the table {text}"),
+                    "single quotes are for text",
+                    "Write the name bare or in double quotes.",
+                ),
+                None => ControlFlow::Continue(()),
+            },
+        }
+    }
+
+    fn remember_function(&mut self, name: &str) -> ControlFlow<Error> {
+        remember(&mut self.findings.functions, name.to_owned())
+    }
+
     fn function(&mut self, name: &ObjectName) -> ControlFlow<Error> {
-        let Some(last) = identifiers(name)?.last().map(|last| last.value.to_lowercase()) else {
-            return ControlFlow::Continue(());
-        };
-        if let Some(reason) = functions::refusal(&last) {
+        let parts: Vec<String> = identifiers(name)?.iter().map(|part| part.value.to_lowercase()).collect();
+        let Some((last, schemas)) = parts.split_last() else { return ControlFlow::Continue(()) };
+        if let Some(reason) = functions::refusal(schemas.last().map(String::as_str), last, self.dialect) {
             return stop(&format!("the function {name}"), reason, "Leave it out.");
         }
-        remember(&mut self.findings.functions, last)
+        self.remember_function(last)
     }
 
     fn table_function(&mut self, name: &ObjectName) -> ControlFlow<Error> {
         self.function(name)?;
-        let known = functions::table_functions(self.dialect);
-        match identifiers(name)?.as_slice() {
-            [only] if known.contains(&self.dialect.fold(only).as_str()) => ControlFlow::Continue(()),
-            _ => self.unknown_table_function(&name.to_string()),
+        let parts: Vec<String> = identifiers(name)?.iter().map(|part| self.dialect.fold(part)).collect();
+        if functions::is_known_table_function(&parts, self.dialect) {
+            return ControlFlow::Continue(());
         }
+        self.unknown_table_function(&name.to_string())
     }
 
     fn unknown_table_function(&self, name: &str) -> ControlFlow<Error> {
@@ -244,7 +268,7 @@ fn check_clauses(query: &Query) -> ControlFlow<Error> {
             LockType::Share => "FOR SHARE",
             LockType::Update => "FOR UPDATE",
         };
-        return stop(part, "it would lock rows, and only reading is allowed", "Leave it out.");
+        return ControlFlow::Break(refusal::of_lock(part));
     }
     if let Some(clause) = &query.for_clause {
         let part = match clause {

@@ -38,6 +38,13 @@ const REFUSALS: &[Refusal] = &[
     Refusal { keyword: "DENY", reason: DEFINES, instead: ASK },
     Refusal { keyword: "VACUUM", reason: DEFINES, instead: ASK },
     Refusal { keyword: "ANALYZE", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "REINDEX", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "CLUSTER", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "CHECKPOINT", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "REFRESH", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "REASSIGN", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "SECURITY", reason: DEFINES, instead: ASK },
+    Refusal { keyword: "IMPORT", reason: DEFINES, instead: ASK },
     Refusal { keyword: "OPTIMIZE", reason: DEFINES, instead: ASK },
     Refusal { keyword: "COPY", reason: FILES, instead: RESULT },
     Refusal { keyword: "UNLOAD", reason: FILES, instead: RESULT },
@@ -56,14 +63,21 @@ const REFUSALS: &[Refusal] = &[
     Refusal { keyword: "COMMIT", reason: SESSION, instead: "Leave it out; each call is one statement by itself." },
     Refusal { keyword: "ROLLBACK", reason: SESSION, instead: "Leave it out; each call is one statement by itself." },
     Refusal { keyword: "SAVEPOINT", reason: SESSION, instead: "Leave it out; each call is one statement by itself." },
+    Refusal { keyword: "END", reason: SESSION, instead: "Leave it out; each call is one statement by itself." },
+    Refusal { keyword: "ABORT", reason: SESSION, instead: "Leave it out; each call is one statement by itself." },
+    Refusal { keyword: "RELEASE", reason: SESSION, instead: "Leave it out; each call is one statement by itself." },
     Refusal { keyword: "PREPARE", reason: SESSION, instead: "Send the query itself, with its values as parameters." },
     Refusal { keyword: "EXECUTE", reason: SESSION, instead: "Send the query itself, with its values as parameters." },
     Refusal { keyword: "DEALLOCATE", reason: SESSION, instead: ASK },
     Refusal { keyword: "DECLARE", reason: SESSION, instead: "Send the query itself." },
     Refusal { keyword: "FETCH", reason: SESSION, instead: "Send the query itself, with LIMIT and OFFSET." },
+    Refusal { keyword: "MOVE", reason: SESSION, instead: "Send the query itself, with LIMIT and OFFSET." },
+    Refusal { keyword: "CLOSE", reason: SESSION, instead: ASK },
     Refusal { keyword: "LOCK", reason: SESSION, instead: ASK },
     Refusal { keyword: "LISTEN", reason: SESSION, instead: ASK },
+    Refusal { keyword: "UNLISTEN", reason: SESSION, instead: ASK },
     Refusal { keyword: "NOTIFY", reason: SESSION, instead: ASK },
+    Refusal { keyword: "DISCARD", reason: SESSION, instead: ASK },
     Refusal { keyword: "KILL", reason: SESSION, instead: "Use the tool cancel_job to end a call of yours." },
     Refusal { keyword: "CALL", reason: "procedures may change data, and only reading is allowed", instead: ASK },
     Refusal { keyword: "DO", reason: "code blocks may change data, and only reading is allowed", instead: ASK },
@@ -129,6 +143,20 @@ pub(crate) fn of_statement(statement: &Statement) -> Error {
     let text = statement.to_string();
     let word = text.split_whitespace().next().unwrap_or_default().to_uppercase();
     of_no_query(word.trim_end_matches([';', '(']))
+}
+
+/// The refusal of SELECT … INTO.
+pub(crate) fn of_into() -> Error {
+    refused(
+        "SELECT … INTO",
+        "it would make a table, and only reading is allowed",
+        "Leave out INTO; use WITH name AS (SELECT …) for intermediate results.",
+    )
+}
+
+/// The refusal of a clause that locks rows.
+pub(crate) fn of_lock(clause: &str) -> Error {
+    refused(clause, "it would lock rows, and only reading is allowed", "Leave it out.")
 }
 
 /// A refusal of `part`, with the reason and what to use instead.

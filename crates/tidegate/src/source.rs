@@ -5,13 +5,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-<<<<<<< HEAD
-use tidegate_engines::{Engine, FileDatabase};
+use tidegate_engines::{Engine, FileDatabase, glob_folder};
 use tidegate_postgres::connect::{Surroundings, Target};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};
-=======
-use tidegate_engines::{Engine, FileDatabase, glob_folder};
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
@@ -94,15 +90,16 @@ impl Source {
         }
     }
 
-<<<<<<< HEAD
-    /// The name given, else the folder's, else the file's without its ending, else that of PostgreSQL's database.
+    /// The name given, else the folder's (of a glob, the one that it looks into), else the file's without its ending,
+    /// else that of PostgreSQL's database.
     fn database_name(&self) -> Result<String, Failure> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
         match &self.place {
             Place::Path(path) => {
-                let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let path = glob_folder(path).unwrap_or_else(|| path.clone());
+                let whole = path.canonicalize().unwrap_or(path);
                 let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
                 Ok(name.map_or_else(|| NAMELESS.to_owned(), |name| name.to_string_lossy().into_owned()))
             }
@@ -120,16 +117,13 @@ impl Source {
                 let opened = SqliteDatabase::open(name, vec![path.clone()], SqliteOptions::default());
                 Arc::new(opened.map_err(failed)?)
             }
-            Place::Path(path) => Arc::new(FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?),
-=======
-    /// The name given, else the folder's (of a glob, the one that it looks into), else the file's without its ending.
-    fn database_name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| {
-            let path = glob_folder(&self.path).unwrap_or_else(|| self.path.clone());
-            let whole = path.canonicalize().unwrap_or(path);
-            let name = if whole.is_dir() { whole.file_name() } else { whole.file_stem() };
-            name.map_or_else(|| NAMELESS.to_owned(), |name| name.to_string_lossy().into_owned())
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
+            Place::Path(path) => {
+                let database = FileDatabase::open(name, vec![path.clone()], engine).map_err(failed)?;
+                for idle in database.idle_globs() {
+                    tracing::warn!("database {}: no file fits {idle} yet", database.name());
+                }
+                Arc::new(database)
+            }
         })
     }
 }
@@ -150,19 +144,7 @@ fn is_sqlite(path: &Path) -> bool {
 
 /// The databases of `sources`.
 pub(crate) fn databases(sources: &[Source], engine: &Engine) -> Result<Vec<Arc<dyn Database>>, Failure> {
-<<<<<<< HEAD
     by_name(sources)?.into_iter().map(|(name, source)| source.open(name, engine)).collect()
-=======
-    let open = |(name, path)| {
-        let database = FileDatabase::open(name, vec![path], engine);
-        let database = database.map_err(|error| Failure::Usage(format!("cannot open {error}")))?;
-        for idle in database.idle_globs() {
-            tracing::warn!("database {}: no file fits {idle} yet", database.name());
-        }
-        Ok(Arc::new(database) as Arc<dyn Database>)
-    };
-    by_name(sources)?.into_iter().map(open).collect()
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
 }
 
 /// `sources`, or the current folder when nothing is named.

@@ -10,13 +10,8 @@ use tidegate_core::{Error, ErrorKind, Principal};
 use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, type_name};
 
 use super::engine::Engine;
-<<<<<<< HEAD
-use super::files::{FileLimits, Files, TextTable, Told};
-use super::plan::{Sessions, Tables, describe, plan};
-=======
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
-use super::plan::{Sessions, Tables, plan};
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
+use super::plan::{Sessions, Tables, describe, plan};
 
 /// A database whose tables are the files below some paths.
 ///
@@ -79,10 +74,10 @@ impl FileDatabase {
         })
     }
 
-<<<<<<< HEAD
     async fn tables(&self) -> Result<Tables, Error> {
         Ok(Tables { database: self.name.clone(), snapshot: self.files.current().await?, files: self.files.clone() })
-=======
+    }
+
     /// The globs of this database that no file fits now. Looks into their folders.
     pub fn idle_globs(&self) -> Vec<String> {
         self.files.idle_globs()
@@ -104,7 +99,6 @@ fn place_of(path: &Path) -> Result<FilesPath, Error> {
         Some(glob) if metadata.is_dir() => Ok(FilesPath::Glob(glob)),
         Some(glob) => Err(refused(glob.folder(), "is no folder, so that nothing in it fits a glob")),
         None => Ok(FilesPath::Plain(whole)),
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
     }
 }
 

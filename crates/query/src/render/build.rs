@@ -7,7 +7,7 @@ use sqlparser::ast::{
 };
 
 use crate::dialect::SqlDialect;
-use crate::spec::{Function, JoinKind};
+use crate::spec::JoinKind;
 
 pub(super) fn query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Expr>) -> Query {
     let order_by =
@@ -29,7 +29,11 @@ pub(super) fn query(select: Select, order_by: Vec<OrderByExpr>, limit: Option<Ex
 }
 
 pub(super) fn number(number: u64) -> Expr {
-    Expr::Value(Value::Number(number.to_string(), false).into())
+    number_text(&number.to_string())
+}
+
+pub(super) fn number_text(number: &str) -> Expr {
+    Expr::Value(Value::Number(number.to_owned(), false).into())
 }
 
 pub(super) fn placeholder(number: usize) -> Expr {
@@ -46,6 +50,11 @@ pub(super) fn order_by_expression(expr: Expr, descending: bool) -> OrderByExpr {
     OrderByExpr { expr, options, with_fill: None }
 }
 
+/// An order that says nothing of its direction.
+pub(super) fn order_by_plain(expr: Expr) -> OrderByExpr {
+    OrderByExpr { expr, options: OrderByOptions { asc: None, nulls_first: None }, with_fill: None }
+}
+
 pub(super) fn table(name: &str, alias: Option<&str>, dialect: SqlDialect) -> TableFactor {
     let alias = alias.map(|alias| TableAlias {
         explicit: true,
@@ -54,7 +63,9 @@ pub(super) fn table(name: &str, alias: Option<&str>, dialect: SqlDialect) -> Tab
         at: None,
     });
     TableFactor::Table {
-        name: ObjectName::from(vec![dialect.identifier(name)]),
+        name: ObjectName::from(
+            dialect.table_parts(name).iter().map(|part| dialect.identifier(part)).collect::<Vec<_>>(),
+        ),
         alias,
         args: None,
         with_hints: Vec::new(),
@@ -78,27 +89,12 @@ pub(super) fn join(relation: TableFactor, kind: JoinKind, condition: Expr) -> Jo
     JoinNode { relation, global: false, join_operator }
 }
 
-/// The call of an aggregate function; without an argument it counts rows.
-pub(super) fn aggregate(function: Function, argument: Option<Expr>, distinct: bool, dialect: SqlDialect) -> Expr {
-    let name = match dialect {
-        SqlDialect::DataFusion | SqlDialect::Postgres | SqlDialect::Sqlite => match function {
-            Function::Count | Function::CountDistinct => "count",
-            Function::Sum => "sum",
-            Function::Avg => "avg",
-            Function::Min => "min",
-            Function::Max => "max",
-            Function::Median => "median",
-            Function::Stddev => "stddev_samp",
-            Function::Variance => "var_samp",
-        },
-    };
-    let distinct = distinct || function == Function::CountDistinct;
-    let argument = argument.map_or(FunctionArgExpr::Wildcard, FunctionArgExpr::Expr);
-    call(name, vec![argument], distinct)
+pub(super) fn call(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Expr {
+    Expr::Function(of_name(name, arguments, distinct))
 }
 
-pub(super) fn call(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Expr {
-    Expr::Function(Call {
+pub(super) fn of_name(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) -> Call {
+    Call {
         name: ObjectName::from(vec![Ident::new(name)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
@@ -111,7 +107,7 @@ pub(super) fn call(name: &str, arguments: Vec<FunctionArgExpr>, distinct: bool) 
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
-    })
+    }
 }
 
 pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {

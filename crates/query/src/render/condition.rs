@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value, VisitMut, VisitorMut};
 
 use super::build::{binary, bracketed, chain, placeholder};
-use super::{Output, Renderer};
+use super::{Output, Renderer, matching};
 use crate::parameter::Parameter;
 use crate::parse;
 use crate::policy;
@@ -109,23 +109,9 @@ impl Renderer {
             Operator::LessOrEqual => BinaryOperator::LtEq,
             Operator::Greater => BinaryOperator::Gt,
             Operator::GreaterOrEqual => BinaryOperator::GtEq,
-            Operator::Like | Operator::NotLike => {
-                let pattern = Box::new(self.bind(value.clone()));
-                let negated = operator == Operator::NotLike;
-                return Expr::Like { negated, any: false, expr: column, pattern, escape_char: None };
-            }
-            Operator::Ilike => {
-                let pattern = Box::new(self.bind(value.clone()));
-                return Expr::ILike { negated: false, any: false, expr: column, pattern, escape_char: None };
-            }
-            Operator::Contains | Operator::StartsWith => {
-                let start = if operator == Operator::Contains { "%" } else { "" };
-                let pattern = match value {
-                    Parameter::Text(text) => Parameter::Text(format!("{start}{}%", literally(text))),
-                    other => other.clone(),
-                };
-                let pattern = Box::new(self.bind(pattern));
-                return Expr::Like { negated: false, any: false, expr: column, pattern, escape_char: None };
+            Operator::Like | Operator::NotLike | Operator::Ilike | Operator::Contains | Operator::StartsWith => {
+                let pattern = self.bind(matching::pattern(operator, value, self.dialect));
+                return matching::matches(column, operator, pattern, self.dialect);
             }
             Operator::Equal
             | Operator::In
@@ -187,18 +173,6 @@ impl Renderer {
         let _ = VisitMut::visit(&mut expr, &mut resolver);
         Some(expr)
     }
-}
-
-/// `text` with the wildcards of LIKE escaped.
-fn literally(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    escaped
 }
 
 /// Puts the columns that they stand for in place of an expression's names.

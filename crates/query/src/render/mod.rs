@@ -1,7 +1,9 @@
 //! From a question as data to a typed AST: every name checked, every value bound.
 
+mod aggregate;
 mod build;
 mod condition;
+mod matching;
 mod scope;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -107,7 +109,13 @@ impl Renderer {
                     None => None,
                 };
                 let name = alias.clone().unwrap_or_else(|| aggregate_name(*function, column.as_deref()));
-                let expr = build::aggregate(*function, argument, *distinct, self.dialect);
+                let expr = match aggregate::aggregate(*function, argument, *distinct, self.dialect) {
+                    Ok(expr) => expr,
+                    Err(reason) => {
+                        self.wrong(path, reason);
+                        return None;
+                    }
+                };
                 let item = select_item(expr.clone(), self.dialect.identifier(&name));
                 Some(Output { item, name: Some(name), expr: Some(expr), is_aggregate: true })
             }

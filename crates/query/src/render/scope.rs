@@ -16,9 +16,22 @@ pub(super) struct Scope {
 }
 
 struct Table {
-    /// The name that columns are qualified with.
+    /// The name that the question's columns are qualified with.
     reference: String,
+    /// What columns are qualified with in the SQL.
+    qualifier: Vec<String>,
     columns: Vec<String>,
+}
+
+impl Table {
+    /// The column in `table.column`, if the table is this one. Of a qualified table the last part does.
+    fn unqualified<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let names = [Some(&self.reference), self.qualifier.last()];
+        names.into_iter().flatten().find_map(|table| {
+            let prefix = name.get(..table.len()).filter(|prefix| prefix.eq_ignore_ascii_case(table))?;
+            name[prefix.len()..].strip_prefix('.')
+        })
+    }
 }
 
 /// A column: which table and which of its columns.
@@ -31,17 +44,21 @@ pub(super) struct Place {
 impl Scope {
     /// Asks `database` for the columns of each table of `spec`.
     pub(super) async fn load(spec: &QuerySpec, database: &dyn Database, principal: &Principal) -> Result<Self, Error> {
+        let dialect = database.dialect();
         let joined = spec.joins.iter().map(|join| (join.reference(), join.table.as_str()));
         let mut tables: Vec<Table> = Vec::with_capacity(spec.joins.len() + 1);
         for (reference, table) in std::iter::once((spec.table.as_str(), spec.table.as_str())).chain(joined) {
-            if tables.iter().any(|known| known.reference == reference) {
+            let is_alias = reference != table;
+            let qualifier = if is_alias { vec![reference.to_owned()] } else { dialect.table_parts(table) };
+            // Of a qualified name the SQL knows the table by the last part.
+            if tables.iter().any(|known| known.reference == reference || known.qualifier.last() == qualifier.last()) {
                 let message = format!("the table {reference:?} stands twice in the question");
                 return Err(Error::new(ErrorKind::InvalidArguments, message)
                     .with_hint("Give the joined one another name: {\"table\": …, \"as\": \"other\", \"on\": …}."));
             }
             let columns = database.columns(table, principal).await?;
             let columns = columns.into_iter().map(|column| column.name).collect();
-            tables.push(Table { reference: reference.to_owned(), columns });
+            tables.push(Table { reference: reference.to_owned(), qualifier, columns });
         }
         Ok(Self { tables })
     }
@@ -94,9 +111,7 @@ impl Scope {
     /// The column that `table.column` stands for.
     fn qualified_place(&self, name: &str, tables: std::ops::Range<usize>) -> Option<Place> {
         tables.into_iter().find_map(|table| {
-            let reference = &self.tables[table].reference;
-            let prefix = name.get(..reference.len()).filter(|prefix| prefix.eq_ignore_ascii_case(reference))?;
-            let column = name[prefix.len()..].strip_prefix('.')?;
+            let column = self.tables[table].unqualified(name)?;
             let exact = self.places(table..table + 1, |candidate| candidate == column);
             let any = || self.places(table..table + 1, |candidate| candidate.eq_ignore_ascii_case(column));
             let found = if exact.is_empty() { any() } else { exact };
@@ -114,7 +129,8 @@ impl Scope {
         if self.tables.len() == 1 {
             Expr::Identifier(column)
         } else {
-            Expr::CompoundIdentifier(vec![dialect.identifier(&table.reference), column])
+            let qualifier = table.qualifier.iter().map(|part| dialect.identifier(part));
+            Expr::CompoundIdentifier(qualifier.chain([column]).collect())
         }
     }
 

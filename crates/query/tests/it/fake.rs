@@ -26,13 +26,28 @@ pub(crate) struct Fake {
     pub(crate) delay: Option<Duration>,
     pub(crate) is_blocking: bool,
     pub(crate) estimated_rows: Option<u64>,
+    pub(crate) dialect: SqlDialect,
     /// Whether the stream was dropped.
     pub(crate) stopped: Arc<AtomicBool>,
 }
 
 impl Fake {
     pub(crate) fn of(batches: Vec<RecordBatch>) -> Self {
-        Self { batches, failure: None, delay: None, is_blocking: false, estimated_rows: None, stopped: Arc::default() }
+        let dialect = SqlDialect::DataFusion;
+        Self {
+            batches,
+            failure: None,
+            delay: None,
+            is_blocking: false,
+            estimated_rows: None,
+            dialect,
+            stopped: Arc::default(),
+        }
+    }
+
+    /// One that is asked in `dialect`.
+    pub(crate) fn speaking(dialect: SqlDialect) -> Self {
+        Self { dialect, ..Self::counting(1, 1) }
     }
 
     /// `batches` batches of `rows` rows with one column `n` that counts from 0.
@@ -69,6 +84,12 @@ const TABLES: &[(&str, &[(&str, &str)])] = &[
     ("odd \" name", &[("a\"b", "text"), ("c.d", "text"), ("e\\f", "text")]),
 ];
 
+/// Tables of another schema, which the embedded engine has none of.
+const ARCHIVE: &[(&str, &[(&str, &str)])] = &[
+    ("archive.flights", &[("flight_date", "date"), ("carrier", "text"), ("distance", "bigint")]),
+    ("archive.\"2013.csv\"", &[("n", "bigint")]),
+];
+
 #[async_trait]
 impl Database for Fake {
     fn name(&self) -> &str {
@@ -80,7 +101,7 @@ impl Database for Fake {
     }
 
     fn dialect(&self) -> SqlDialect {
-        SqlDialect::DataFusion
+        self.dialect
     }
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
@@ -88,7 +109,8 @@ impl Database for Fake {
     }
 
     async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
-        let (_, columns) = TABLES.iter().find(|(name, _)| *name == table).ok_or_else(|| {
+        let archive = if self.dialect == SqlDialect::DataFusion { &[] } else { ARCHIVE };
+        let (_, columns) = TABLES.iter().chain(archive).find(|(name, _)| *name == table).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no table {table:?}"))
                 .with_choices(TABLES.iter().map(|(name, _)| (*name).to_owned()))
         })?;

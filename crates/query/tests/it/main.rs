@@ -5,11 +5,15 @@
 //! - `formats`: each format with every type, null and odd strings
 //! - `answers`: pieces, modes, budgets, failures, progress, cancellation
 //! - `questions`: questions as data: the SQL they become, and the words of their errors
+//! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
+//! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
 //! - `properties`: what holds for any question and any rows
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod answers;
+mod corpus;
+mod dialects;
 mod fake;
 mod formats;
 mod properties;

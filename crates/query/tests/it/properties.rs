@@ -54,7 +54,7 @@ fn alias() -> impl Strategy<Value = String> {
     "[^\"\\\\§\\p{Cc}]{1,12}"
 }
 
-fn question() -> impl Strategy<Value = Map<String, Value>> {
+pub(crate) fn question() -> impl Strategy<Value = Map<String, Value>> {
     let column = || prop::sample::select(&COLUMNS[..]);
     let plain = (prop::collection::vec((column(), prop::option::of(alias())), 0..4)).prop_map(|columns| {
         let select = |(column, alias): &(&str, Option<String>)| json!({"column": column, "as": alias});
@@ -98,7 +98,7 @@ fn question() -> impl Strategy<Value = Map<String, Value>> {
     )
 }
 
-fn wait<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 

@@ -241,13 +241,22 @@ fn deep_and_long_sql_is_an_error_and_no_overflow() {
         format!("SELECT {}1{}", "POSITION(".repeat(50), ")".repeat(50)),
         format!("SELECT {}1", "CASE WHEN 1 THEN ".repeat(50)),
         format!("SELECT {}1{}", "CASE WHEN CEIL(SUBSTRING(".repeat(15), "))".repeat(15)),
+        // What the grammars of single databases have of their own.
+        format!("SELECT 1 WHERE 1{}", " ISNULL".repeat(100_000)),
+        format!("SELECT 1 WHERE 1{}", " GLOB 1".repeat(100_000)),
+        format!("SELECT 1 WHERE 1{}", " NOT GLOB 1".repeat(100_000)),
+        format!("SELECT 1 WHERE 1{}", " IS 1".repeat(100_000)),
+        format!("SELECT f({}1)", "VARIADIC ".repeat(100_000)),
+        format!("SELECT 1{}", " @@@ 1".repeat(100_000)),
+        format!("SELECT 1{}", "+".repeat(100_000)),
     ];
     // On a stack no larger than the smallest that a runtime gives its threads.
     std::thread::Builder::new()
         .stack_size(2 * 1024 * 1024)
         .spawn(move || {
-            for sql in deep {
-                let Err(error) = parse(&sql) else { panic!("passed: {}", &sql[..60]) };
+            let dialects = [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite];
+            for (sql, dialect) in deep.iter().flat_map(|sql| dialects.map(|dialect| (sql, dialect))) {
+                let Err(error) = Statement::parse(sql, dialect) else { panic!("passed: {}", &sql[..60]) };
                 assert!(matches!(error.kind(), ErrorKind::TooLarge | ErrorKind::InvalidArguments), "{error}");
                 assert!(error.to_string().len() < 1_000, "{error}");
             }
@@ -260,9 +269,10 @@ fn deep_and_long_sql_is_an_error_and_no_overflow() {
                 format!("SELECT 1{}", "::int".repeat(150)),
                 format!("SELECT {}1{}", "CASE WHEN a THEN ".repeat(58), " END".repeat(58)),
             ];
-            for sql in chains {
-                let statement = parse(&sql).unwrap();
-                assert_eq!(parse(statement.text()).unwrap().ast(), statement.ast());
+            for (sql, dialect) in chains.iter().flat_map(|sql| dialects.map(|dialect| (sql, dialect))) {
+                let statement = Statement::parse(sql, dialect).unwrap();
+                let again = Statement::parse(statement.text(), dialect).unwrap();
+                assert_eq!(again.ast(), statement.ast());
             }
         })
         .unwrap()

@@ -41,15 +41,10 @@ pub(crate) struct Assembly {
     must_ask: AtomicBool,
     /// The configuration that was entered last.
     entered: Mutex<Option<Arc<Loaded>>>,
-<<<<<<< HEAD
-    /// Databases that are open: one that stays the same stays open.
-    open: Mutex<OpenDatabases>,
-=======
     /// How many were entered. Principals and entries carry it, so that they meet those of the same one only.
     generation: AtomicU64,
-    /// Databases that are open, by name: one that stays the same stays open.
-    open: Mutex<BTreeMap<String, (DatabaseEntry, Arc<FileDatabase>)>>,
->>>>>>> 2ec5ec7ac66c4fd3b5a09506ba7dbda3071dcbbb
+    /// Databases that are open: one that stays the same stays open.
+    open: Mutex<OpenDatabases>,
 }
 
 /// What became of a configuration.
@@ -153,16 +148,7 @@ impl Assembly {
         let open = OpenDatabases::open(loaded, &known, &further, &self.engine, &mut problems);
         let databases: Vec<_> = open.all().chain(self.further.iter().cloned()).collect();
         let mut assembled = Assembled { databases: databases.len(), ..Assembled::default() };
-<<<<<<< HEAD
         open.inspect(&known, &mut problems, &mut assembled.warnings).await;
-=======
-        for (_, database) in open.values() {
-            let idle = database.idle_globs().into_iter();
-            assembled
-                .warnings
-                .extend(idle.map(|glob| format!("database {}: no file fits {glob} yet", database.name())));
-        }
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
         let built_in = config.built_in.as_ref().map_or(Allowed::Everything, |names| Allowed::matching(names.clone()));
         let is_private = identity::is_configured(config);
         let limits = (self.limits)(config);

@@ -84,40 +84,6 @@ impl Default for DoorsEntry {
     }
 }
 
-<<<<<<< HEAD
-=======
-/// A database.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct DatabaseEntry {
-    /// The name that callers give.
-    pub(crate) name: String,
-    /// A folder, a file or a glob (./data/2024-*.csv), or several; relative to this file.
-    pub(crate) files: OneOrMany,
-    /// How single tables of CSV files are read, by the tables' names.
-    #[serde(default)]
-    pub(crate) tables: BTreeMap<String, TableEntry>,
-}
-
-/// How a table of CSV files is read. What is not said is found out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct TableEntry {
-    /// What stands between values: one character, or tab.
-    pub(crate) delimiter: Option<String>,
-    /// What stands around values: one character.
-    pub(crate) quote: Option<String>,
-    /// Whether the first line names the columns; it does unless said.
-    pub(crate) header: Option<bool>,
-    /// The text that means null, beside the empty one.
-    pub(crate) null: Option<String>,
-    /// Lines that begin with this character are skipped.
-    pub(crate) comment: Option<String>,
-    /// Types of columns by their names: string, integer, number, decimal(P,S), boolean, date or timestamp.
-    pub(crate) columns: BTreeMap<String, String>,
-}
-
->>>>>>> 02daf088e5f0b8fe680fc037ba23e20646f7b238
 /// A tool: an SQL statement, or a request to an HTTP API.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,95 @@
+//! PostgreSQL's operators, cut as PostgreSQL cuts them.
+//!
+//! There an operator is the longest run of certain characters, but for a sign at its end; the
+//! parser cuts some runs in other places. As both must see the same, the parser is told.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use tidegate_core::Error;
+
+use super::{token_of, unreadable};
+use crate::dialect::SqlDialect;
+
+/// The characters of operators.
+const CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
+/// An operator of several characters may end with + or - if it has one of these.
+const KEEP_A_SIGN: &str = "~!@#^&|`?%";
+
+/// Characters of operators without anything between them.
+#[derive(Default)]
+pub(super) struct Run {
+    text: String,
+    first: Option<TokenWithSpan>,
+}
+
+impl Run {
+    /// Adds a token, if it is one of operator characters.
+    pub(super) fn takes(&mut self, token: &TokenWithSpan, source: &str) -> bool {
+        let is_operator = !source.is_empty()
+            && !matches!(token.token, Token::Whitespace(_))
+            && source.chars().all(|character| CHARACTERS.contains(character));
+        if is_operator {
+            self.text.push_str(source);
+            self.first.get_or_insert_with(|| token.clone());
+        }
+        is_operator
+    }
+
+    /// The operators of the run, which is empty afterwards.
+    pub(super) fn take(&mut self) -> Result<Vec<(TokenWithSpan, String)>, Error> {
+        let Some(first) = self.first.take() else { return Ok(Vec::new()) };
+        let run = std::mem::take(&mut self.text);
+        // In the middle of a run the parser sees no comment where PostgreSQL does.
+        if run.contains("--") || run.contains("/*") {
+            return Err(unreadable(&run));
+        }
+        let operators = cut(&run).into_iter().map(|operator| {
+            let token = token_of(operator, SqlDialect::Postgres)
+                .unwrap_or_else(|| Token::CustomBinaryOperator(operator.to_owned()));
+            (TokenWithSpan { token, span: first.span }, operator.to_owned())
+        });
+        Ok(operators.collect())
+    }
+}
+
+/// Whether `token` is an operator that stays one whatever is right beside it, if that is none.
+///
+/// Not `&`: after a U it begins strings and names with escapes.
+pub(super) fn is_operator(token: &Token) -> bool {
+    !matches!(token, Token::Ampersand | Token::Word(_))
+        && !token.to_string().is_empty()
+        && token.to_string().chars().all(|character| CHARACTERS.contains(character))
+}
+
+/// The operators that PostgreSQL reads in `run`.
+fn cut(run: &str) -> Vec<&str> {
+    let mut operators = Vec::new();
+    let mut rest = run;
+    while !rest.is_empty() {
+        let keeps_a_sign = rest[..rest.len() - 1].contains(|character| KEEP_A_SIGN.contains(character));
+        let bare = if keeps_a_sign { rest } else { rest.trim_end_matches(['+', '-']) };
+        // Of signs alone each is one.
+        let length = if bare.is_empty() { 1 } else { bare.len() };
+        let (operator, after) = rest.split_at(length);
+        operators.push(operator);
+        rest = after;
+    }
+    operators
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn operators_are_cut_as_postgresql_cuts_them() {
+        assert_eq!(cut("<>-"), ["<>", "-"]);
+        assert_eq!(cut("*-"), ["*", "-"]);
+        assert_eq!(cut("+-+"), ["+", "-", "+"]);
+        assert_eq!(cut("@-"), ["@-"]);
+        assert_eq!(cut("||-"), ["||-"]);
+        assert_eq!(cut("->>-"), ["->>", "-"]);
+        assert_eq!(cut("->-"), ["->", "-"]);
+        assert_eq!(cut("<|"), ["<|"]);
+        assert_eq!(cut("-"), ["-"]);
+    }
+}
