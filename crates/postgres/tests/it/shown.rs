@@ -104,8 +104,8 @@ impl Plan for InMemory {
         false
     }
 
-    fn explain(&self) -> String {
-        String::new()
+    async fn explain(&self) -> Result<String, Error> {
+        Ok(String::new())
     }
 
     async fn run(self: Box<Self>, _job: &Job) -> Result<Rows, Error> {

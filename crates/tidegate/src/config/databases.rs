@@ -25,7 +25,15 @@ struct Opened {
     entry: DatabaseEntry,
     path: String,
     database: Arc<dyn Database>,
-    postgres: Option<Arc<PostgresDatabase>>,
+    /// The same as what it is, where there is something to look at.
+    looked_at: LookedAt,
+}
+
+#[derive(Clone)]
+enum LookedAt {
+    Files(Arc<FileDatabase>),
+    Postgres(Arc<PostgresDatabase>),
+    Nothing,
 }
 
 impl OpenDatabases {
@@ -65,11 +73,21 @@ impl OpenDatabases {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
-    /// Looks at the PostgreSQL databases that are not in `known`: whether they answer, and what their roles could do
-    /// beyond reading.
+    /// Looks at files whose globs nothing fits, and at the PostgreSQL databases that are not in `known`: whether they
+    /// answer, and what their roles could do beyond reading.
     pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
         let is_new = |opened: &&Opened| known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry);
-        let new = self.by_name.values().filter(is_new).filter_map(|opened| Some((opened, opened.postgres.as_ref()?)));
+        for opened in self.by_name.values() {
+            if let LookedAt::Files(files) = &opened.looked_at {
+                let name = &opened.entry.name;
+                let idle = files.idle_globs().into_iter();
+                warnings.extend(idle.map(|glob| format!("database {name}: no file fits {glob} yet")));
+            }
+        }
+        let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.looked_at {
+            LookedAt::Postgres(postgres) => Some((opened, postgres)),
+            LookedAt::Files(_) | LookedAt::Nothing => None,
+        });
         let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
         for (opened, outcome) in join_all(looks).await {
             let name = &opened.entry.name;
@@ -94,26 +112,27 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
     };
     let wrong = |member: &str, error: tidegate_core::Error| vec![Problem::new(format!("{path}.{member}"), error.to_string())];
     let name = entry.name.clone();
-    let (database, postgres): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
+    let (database, looked_at): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
         (Some(files), None, None) => {
             let told = tables::text_tables(&entry.tables, &path)?;
             let opened = FileDatabase::open_told(name, resolve(files), engine, FileLimits::default(), told);
-            (Arc::new(opened.map_err(|error| wrong("files", error))?), None)
+            let opened = Arc::new(opened.map_err(|error| wrong("files", error))?);
+            (opened.clone(), LookedAt::Files(opened))
         }
         (None, Some(files), None) => {
             let default = SqliteOptions::default();
             let connections_max = entry.connections.unwrap_or(default.connections_max);
             let options = SqliteOptions { connections_max, ..default };
             let opened = SqliteDatabase::open(name, resolve(files), options);
-            (Arc::new(opened.map_err(|error| wrong("sqlite", error))?), None)
+            (Arc::new(opened.map_err(|error| wrong("sqlite", error))?), LookedAt::Nothing)
         }
         (None, None, Some(target)) => {
             let opened = Arc::new(postgres::database(entry, target, &loaded.config, &path)?);
-            (opened.clone(), Some(opened))
+            (opened.clone(), LookedAt::Postgres(opened))
         }
         _ => return Err(vec![Problem::new(path, "wants one of files, sqlite and postgres")]),
     };
-    Ok(Opened { entry: entry.clone(), path, database, postgres })
+    Ok(Opened { entry: entry.clone(), path, database, looked_at })
 }
 
 /// Complains about what is said of a kind of database that it is not.
