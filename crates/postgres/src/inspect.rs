@@ -50,13 +50,31 @@ SELECT r.rolname::text, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreate
 FROM pg_catalog.pg_roles r WHERE r.rolname = session_user OR r.rolname = ANY ($1::text[])
 ORDER BY r.rolname = session_user DESC, r.rolname";
 
-/// Bugs of row-level security: until which minor version of which major one, and what they let through.
-///
+/// A bug of row-level security.
+struct RowSecurityBug {
+    name: &'static str,
+    /// Major versions, and the minor one of each that mended it.
+    mended: &'static [(u32, u32)],
+    what: &'static str,
+}
+
 /// [PostgreSQL, Security Information](https://www.postgresql.org/support/security/)
-const ROW_SECURITY_BUGS: &[(&str, &[(u32, u32)], &str)] = &[
-    ("CVE-2023-2455", &[(11, 20), (12, 15), (13, 11), (14, 8), (15, 3)], "policies miss a change of role after inlining"),
-    ("CVE-2024-10976", &[(12, 21), (13, 17), (14, 14), (15, 9), (16, 5), (17, 1)], "policies below subqueries miss a change of role"),
-    ("CVE-2025-8713", &[(13, 22), (14, 19), (15, 14), (16, 10), (17, 6)], "the planner's statistics show hidden rows"),
+const ROW_SECURITY_BUGS: &[RowSecurityBug] = &[
+    RowSecurityBug {
+        name: "CVE-2023-2455",
+        mended: &[(11, 20), (12, 15), (13, 11), (14, 8), (15, 3)],
+        what: "policies miss a change of role after inlining",
+    },
+    RowSecurityBug {
+        name: "CVE-2024-10976",
+        mended: &[(12, 21), (13, 17), (14, 14), (15, 9), (16, 5), (17, 1)],
+        what: "policies below subqueries miss a change of role",
+    },
+    RowSecurityBug {
+        name: "CVE-2025-8713",
+        mended: &[(13, 22), (14, 19), (15, 14), (16, 10), (17, 6)],
+        what: "the planner's statistics show hidden rows",
+    },
 ];
 
 /// Looks at the login role and at `roles`, which calls run as. Needs no transaction.
@@ -122,11 +140,11 @@ fn of_role(row: &tokio_postgres::Row, findings: &mut Vec<Finding>) -> Result<(),
 
 fn of_version(version: u32) -> Vec<Finding> {
     let (major, minor) = (version / 10_000, version % 10_000);
-    let known = ROW_SECURITY_BUGS.iter().filter_map(|(name, fixed, what)| {
-        let (_, fixed) = fixed.iter().find(|(of, _)| *of == major)?;
-        (minor < *fixed).then(|| Finding {
+    let known = ROW_SECURITY_BUGS.iter().filter_map(|RowSecurityBug { name, mended, what }| {
+        let (_, mended) = mended.iter().find(|(of, _)| *of == major)?;
+        (minor < *mended).then(|| Finding {
             what: format!("PostgreSQL {major}.{minor} has {name}: {what}"),
-            mend: format!("update it to {major}.{fixed} or later"),
+            mend: format!("update it to {major}.{mended} or later"),
         })
     });
     known.collect()

@@ -23,10 +23,21 @@ const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
 /// One connection to the server.
 pub(crate) struct Session {
     connected: Arc<Connected>,
-    /// Statements by the role that they were prepared as and their text: a name in them may mean another table to
-    /// another role.
-    statements: Mutex<LruCache<(Option<String>, Box<str>), Arc<Prepared>>>,
+    statements: Mutex<LruCache<StatementKey, Arc<Prepared>>>,
     settings: SettingsQuery,
+}
+
+/// The role that a statement was prepared as, and its text: a name in it may mean another table to another role.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct StatementKey {
+    role: Option<String>,
+    text: Box<str>,
+}
+
+impl StatementKey {
+    fn of(role: Option<&str>, text: &str) -> Self {
+        Self { role: role.map(str::to_owned), text: Box::from(text) }
+    }
 }
 
 /// What says in a transaction who calls.
@@ -130,17 +141,17 @@ impl Session {
 
     /// The prepared statement of `text` for `role`, if the session has it.
     pub(crate) fn known(&self, role: Option<&str>, text: &str) -> Option<Arc<Prepared>> {
-        self.statements.lock().get(&(role.map(str::to_owned), Box::from(text))).cloned()
+        self.statements.lock().get(&StatementKey::of(role, text)).cloned()
     }
 
     /// Keeps a prepared statement.
     pub(crate) fn keep(&self, role: Option<&str>, text: &str, prepared: Arc<Prepared>) {
-        self.statements.lock().put((role.map(str::to_owned), Box::from(text)), prepared);
+        self.statements.lock().put(StatementKey::of(role, text), prepared);
     }
 
     /// Forgets a prepared statement that no longer fits.
     pub(crate) fn forget(&self, role: Option<&str>, text: &str) {
-        self.statements.lock().pop(&(role.map(str::to_owned), Box::from(text)));
+        self.statements.lock().pop(&StatementKey::of(role, text));
     }
 }
 
