@@ -231,7 +231,8 @@ fn http_tools(mut state: State, loaded: &Loaded, problems: &mut Vec<Problem>) ->
         return state;
     }
     let wrong = |problems: Vec<HttpProblem>| {
-        problems.into_iter().map(|wrong| Problem::new("http.allow_hosts", wrong.to_string())).collect::<Vec<_>>()
+        let problem = |wrong: HttpProblem| Problem::new(wrong.field, format!("{}; {}", wrong.wrong, wrong.right));
+        problems.into_iter().map(problem).collect::<Vec<_>>()
     };
     let client = AllowedHosts::parse(&config.http.allow_hosts).map_err(wrong).and_then(|hosts| {
         let client = HttpClient::new(Arc::new(hosts), env!("CARGO_PKG_VERSION"));

@@ -18,6 +18,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Values of a document, those that aliases repeat included.
 const VALUES_MAX: usize = 200_000;
 const DEPTH_MAX: usize = 64;
+const TAGGED: &str = "tags (!…) are not understood; write the value alone";
 
 /// Where a value stands in its file; both count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +57,8 @@ impl Document {
             return Err(vec![Problem::new("", format!("is larger than {FILE_BYTES_MAX} bytes"))]);
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
-        Self::parse(path, &text, variables)
+        // Some editors begin a file with a mark of its byte order.
+        Self::parse(path, text.strip_prefix('\u{feff}').unwrap_or(&text), variables)
     }
 
     /// Reads `text`, which stands in the file at `path`.
@@ -165,17 +167,18 @@ impl Builder {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 if tag.is_some() {
-                    return refuse("tags (!…) are not understood; write the value alone");
+                    return refuse(TAGGED);
                 }
                 let text = Cow::clone(text).into_owned();
                 let kind = if *style == ScalarStyle::Plain { Kind::Plain(text) } else { Kind::Text(text) };
                 self.close(Node { place, kind }, *anchor)
             }
-            Event::SequenceStart(anchor, _) => {
+            Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => refuse(TAGGED),
+            Event::SequenceStart(anchor, None) => {
                 self.open.push(Open::List(place, *anchor, Vec::new()));
                 Ok(())
             }
-            Event::MappingStart(anchor, _) => {
+            Event::MappingStart(anchor, None) => {
                 self.open.push(Open::Map(place, *anchor, Vec::new(), None));
                 Ok(())
             }

@@ -138,6 +138,9 @@ fn check_roles(config: &Config, problems: &mut Vec<Problem>) {
             problems
                 .push(Problem::new(format!("roles[{index}].name"), format!("{} is the name of another", role.name)));
         }
+        if role.name.is_empty() {
+            problems.push(Problem::new(format!("roles[{index}].name"), "is empty"));
+        }
         for (position, name) in role.toolsets.iter().enumerate() {
             if name != "*" && name != DISCOVER && !config.toolsets.contains_key(name) {
                 let known: Vec<&str> =

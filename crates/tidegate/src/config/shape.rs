@@ -32,7 +32,9 @@ impl<'a> Checker<'a> {
             match fitting {
                 Some(choice) => self.value(value, choice, path),
                 None => {
-                    let wanted: Vec<String> = choices.iter().map(|choice| wanted(self.resolved(choice))).collect();
+                    // Nobody wants what need not be said said as nothing.
+                    let wanted = choices.iter().map(|choice| wanted(self.resolved(choice)));
+                    let wanted: Vec<String> = wanted.filter(|wanted| !wanted.is_empty()).collect();
                     self.wrong_type(value, &wanted.join(" or "), path);
                 }
             }
