@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
-    Budget, Call, CallLimits, Caller, Chunk, Error, Handler, Job, Metadata, Notice, Outcome, ReplyEvent, ReplySender,
-    Target, Tool, ToolAnnotations,
+    Budget, Call, CallLimits, Caller, Chunk, Error, ErrorKind, Handler, Job, Metadata, Notice, Outcome, Reply,
+    ReplyEvent, ReplySender, Target, Tool, ToolAnnotations,
 };
 
 use crate::arguments::arguments;
@@ -56,15 +56,31 @@ impl Handler for CallTool {
         call.wants_progress = job.wants_progress();
         call.log_level = job.log_level();
         let mut called = self.0.registry()?.call(call)?;
+        let ended = called.job().cancellation();
         while let Some(event) = called.next().await {
             match event {
-                ReplyEvent::Chunk(chunk) => hand_on(chunk, &reply).await?,
+                ReplyEvent::Chunk(chunk) => tokio::select! {
+                    biased;
+                    handed = hand_on(chunk, &reply) => handed?,
+                    // A reader that stalls holds neither call longer than the called one may run.
+                    () = ended.cancelled() => return outcome(&mut called).await,
+                },
                 ReplyEvent::End(Outcome::Done(metadata)) => return Ok(metadata),
                 ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
             }
         }
         Err(Error::internal("a called tool ended without an outcome"))
     }
+}
+
+/// How a call ended whose answer is read no further.
+async fn outcome(called: &mut Reply) -> Result<Metadata, Error> {
+    while let Some(event) = called.next().await {
+        if let ReplyEvent::End(Outcome::Failed(error)) = event {
+            return Err(error);
+        }
+    }
+    Err(Error::new(ErrorKind::Cancelled, "the call was cancelled"))
 }
 
 async fn hand_on(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
