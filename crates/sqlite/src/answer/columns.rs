@@ -118,20 +118,19 @@ impl Certainty {
         if COMPOUNDS.iter().any(|word| text.contains(word)) {
             return Ok(Self { kinds });
         }
-        let reads = reading.reads();
-        let tables = tables::list(reading)?;
-        for table in tables.iter().filter(|table| reads.contains(&(table.schema.clone(), table.name.clone()))) {
+        for (schema, name) in reading.reads() {
+            let Some(table) = tables::lookup(reading, &schema, &name)? else { continue };
             if table.kind == Kind::View {
                 // Its text would have to be looked at as well.
                 return Ok(Self { kinds: BTreeMap::new() });
             }
-            let columns = tables::columns(reading, table)?;
+            let columns = tables::columns(reading, &table)?;
             let has_rowid = table.kind == Kind::Table && !table.is_without_rowid;
             if has_rowid && !columns.iter().any(|column| column.name.eq_ignore_ascii_case(ROWID)) {
                 kinds.insert((table.schema.clone(), table.name.clone(), ROWID.to_owned()), ValueKind::Integer);
             }
             for column in columns {
-                if let Some(kind) = column.certain_kind(table) {
+                if let Some(kind) = column.certain_kind(&table) {
                     kinds.insert((table.schema.clone(), table.name.clone(), column.name), kind);
                 }
             }

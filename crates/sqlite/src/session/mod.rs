@@ -1,6 +1,7 @@
 //! A connection and what is done on it: each piece of work in a read transaction of its own, so that it sees one
 //! snapshot of the files.
 
+mod functions;
 mod opening;
 mod running;
 mod wall;

@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::functions;
 use super::running::Running;
 use super::wall::Wall;
 use crate::files::{File, Files, MAIN, Stamp};
@@ -164,6 +165,7 @@ pub(super) fn look_at(connection: &Connection, schema: &str) -> rusqlite::Result
 fn prepare(connection: &mut Connection, options: &SqliteOptions, slot: &Slot) -> rusqlite::Result<()> {
     set_switches(connection)?;
     set_limits(connection, options)?;
+    functions::replace_slow(connection, options.value_bytes_max)?;
     let running = slot.clone();
     let must_end = move || running.lock().as_ref().is_some_and(|running| running.must_end());
     connection.progress_handler(INSTRUCTIONS_BETWEEN_LOOKS, Some(must_end.clone()))?;
@@ -212,7 +214,7 @@ fn set_limits(connection: &Connection, options: &SqliteOptions) -> rusqlite::Res
         (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
         (Limit::SQLITE_LIMIT_FUNCTION_ARG, 127),
         // Matching costs the product of the lengths and cannot be interrupted.
-        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100),
         (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 1_000),
         (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),

@@ -24,6 +24,9 @@ const FUNCTIONS_REFUSED: &[&str] = &[
     "shell_putsnl",
 ];
 
+/// Functions that take a time with the product of their arguments' lengths, within which nothing can end them.
+const FUNCTIONS_UNBOUNDED: &[&str] = &["json_patch", "jsonb_patch"];
+
 /// Tables that SQLite has without anybody having made them, and that show the file instead of what is in it.
 const TABLES_REFUSED: &[&str] =
     &["dbstat", "sqlite_dbpage", "sqlite_stmt", "bytecode", "tables_used", "fsdir", "zipfile"];
@@ -99,6 +102,9 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::Read { table_name, .. } => {
             is_among(TABLES_REFUSED, table_name).then(|| format!("reading {table_name}"))
         }
+        AuthAction::Function { function_name } if is_among(FUNCTIONS_UNBOUNDED, function_name) => {
+            Some(format!("the function {function_name}, whose time has no bound,"))
+        }
         AuthAction::Function { function_name } => {
             is_among(FUNCTIONS_REFUSED, function_name).then(|| format!("the function {function_name}"))
         }
@@ -118,7 +124,7 @@ fn what(action: &AuthAction<'_>) -> &'static str {
         AuthAction::Insert { .. } => "INSERT",
         AuthAction::Update { .. } => "UPDATE",
         AuthAction::Delete { .. } => "DELETE",
-        AuthAction::Transaction { .. } => "BEGIN, COMMIT and ROLLBACK",
+        AuthAction::Transaction { .. } => "controlling the transaction",
         AuthAction::Savepoint { .. } => "SAVEPOINT",
         AuthAction::CreateVtable { .. } => "CREATE VIRTUAL TABLE",
         AuthAction::CreateTempTable { .. }

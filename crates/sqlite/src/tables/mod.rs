@@ -4,7 +4,7 @@ mod column;
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 use tidegate_core::{Error, ErrorKind, nearest};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
@@ -46,29 +46,41 @@ pub(crate) enum Kind {
 /// # Errors
 /// What SQLite says.
 pub(crate) fn list(reading: &Reading<'_>) -> Result<Vec<Table>, Failure> {
-    const SQL: &str = "SELECT schema, name, type, wr, strict FROM pragma_table_list \
-        WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
     let tables = reading.ours(|connection| {
-        let mut statement = connection.prepare(SQL)?;
-        let rows = statement.query_map([], |row| {
-            let kind: String = row.get(2)?;
-            let kind = match kind.as_str() {
-                "view" => Kind::View,
-                "virtual" => Kind::Virtual,
-                _ => Kind::Table,
-            };
-            Ok(Table {
-                schema: row.get(0)?,
-                name: row.get(1)?,
-                kind,
-                is_without_rowid: row.get(3)?,
-                is_strict: row.get(4)?,
-            })
-        })?;
-        rows.collect::<rusqlite::Result<Vec<_>>>()
+        let mut statement = connection.prepare(
+            "SELECT schema, name, type, wr, strict FROM pragma_table_list \
+             WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        )?;
+        let tables = statement.query_map([], table_of)?;
+        tables.collect::<rusqlite::Result<Vec<_>>>()
     })?;
     let is_of_a_file = |table: &Table| reading.files.all.iter().any(|file| file.schema == table.schema);
     Ok(tables.into_iter().filter(is_of_a_file).collect())
+}
+
+/// The table `name` of `schema`, if it is one that a caller can read.
+///
+/// # Errors
+/// What SQLite says.
+pub(crate) fn lookup(reading: &Reading<'_>, schema: &str, name: &str) -> Result<Option<Table>, Failure> {
+    let tables = reading.ours(|connection| {
+        let mut statement =
+            connection.prepare("SELECT schema, name, type, wr, strict FROM pragma_table_list(?1) WHERE schema = ?2")?;
+        let tables = statement.query_map([name, schema], table_of)?;
+        tables.collect::<rusqlite::Result<Vec<_>>>()
+    })?;
+    Ok(tables.into_iter().next())
+}
+
+fn table_of(row: &Row<'_>) -> rusqlite::Result<Table> {
+    let kind: String = row.get(2)?;
+    let kind = match kind.as_str() {
+        "view" => Kind::View,
+        "virtual" => Kind::Virtual,
+        _ => Kind::Table,
+    };
+    let (is_without_rowid, is_strict) = (row.get(3)?, row.get(4)?);
+    Ok(Table { schema: row.get(0)?, name: row.get(1)?, kind, is_without_rowid, is_strict })
 }
 
 /// The catalog as callers see it.

@@ -106,6 +106,43 @@ async fn links_are_followed() {
 }
 
 #[tokio::test]
+async fn a_write_ahead_log_whose_index_cannot_be_made() {
+    let folder = Folder::new();
+    for name in ["data.db", "other.db"] {
+        drop(folder.write(name, "PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)"));
+    }
+    // As in a folder that may not be written: the index cannot be made.
+    fs::create_dir(folder.join("data.db-shm")).unwrap();
+    let node = folder.open(&["data.db"], SqliteOptions::default());
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+    let several = folder.open(&["other.db", "data.db"], SqliteOptions::default());
+    assert_eq!(several.rows("SELECT a FROM data.t").await, "1");
+    // It is replaced by another, and seen to be.
+    fs::copy(folder.join("other.db"), folder.join("data.db")).unwrap();
+    assert_eq!(node.rows("SELECT count(*) FROM t").await, "1");
+    // What stands in a log would be missing from the answer.
+    fs::write(folder.join("data.db-wal"), [0; 64]).unwrap();
+    insta::assert_snapshot!(folder.open(&["data.db"], SqliteOptions::default()).refusal("SELECT a FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+}
+
+#[tokio::test]
+async fn a_database_that_was_left_in_the_middle_of_a_write() {
+    let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    let writer = folder.write("data.db", "PRAGMA cache_size = 1; BEGIN; CREATE TABLE u (a); INSERT INTO t
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) SELECT hex(zeroblob(20)) FROM n");
+    // What is on the disk when the writer dies now.
+    let (data, journal) =
+        (fs::read(folder.join("data.db")).unwrap(), fs::read(folder.join("data.db-journal")).unwrap());
+    drop(writer);
+    fs::write(folder.join("data.db"), data).unwrap();
+    fs::write(folder.join("data.db-journal"), journal).unwrap();
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    drop(folder.write("data.db", "SELECT 1; CREATE TABLE v (a)"));
+    assert_eq!(node.rows("SELECT a FROM t").await, "1");
+}
+
+#[tokio::test]
 async fn nothing_is_ever_written() {
     let (folder, node) = of("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     let before = fs::read(folder.join("data.db")).unwrap();

@@ -28,13 +28,19 @@ async fn tables_views_and_virtual_tables_are_listed_and_what_they_are_made_of_is
     notes: readable
     orders: 3 rows
     orphan: unreadable, no such table: main.missing
-    places: unreadable, INSERT is refused
+    places: readable
     "#);
-    insta::assert_snapshot!(node.rows("SELECT id FROM places WHERE low < 5 AND high > 1").await, @"");
-    insta::assert_snapshot!(node.rows("SELECT amount FROM large").await, @"");
-    insta::assert_snapshot!(node.rows("SELECT value FROM json_each('[1, \"two\"]')").await, @"");
-    insta::assert_snapshot!(node.columns("notes").await.unwrap(), @"");
-    insta::assert_snapshot!(node.columns("large").await.unwrap(), @"");
+    insta::assert_snapshot!(node.rows("SELECT id FROM places WHERE low < 5 AND high > 1").await, @"1");
+    insta::assert_snapshot!(node.rows("SELECT amount FROM large").await, @"3.0");
+    insta::assert_snapshot!(node.rows("SELECT value FROM json_each('[1, \"two\"]')").await, @r#"
+    1
+    two
+    "#);
+    insta::assert_snapshot!(node.columns("notes").await.unwrap(), @"body any");
+    insta::assert_snapshot!(node.columns("large").await.unwrap(), @r#"
+    id INTEGER
+    amount REAL
+    "#);
 }
 
 #[tokio::test]
