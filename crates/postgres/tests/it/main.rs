@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod answers; // Rows, errors, catalogs, plans.
+mod attempts; // What gets out of a transaction that only reads, and past a role that may only read.
 mod cancellation; // What stops a statement, and what becomes of its connection.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
 mod identity; // Roles, claims, and row-level security under load.

@@ -1,0 +1,71 @@
+-- What a transaction that may only read does not hold by itself, when a superuser runs it: why no superuser should.
+-- Each entry is one of attempts.sql, word for word, and names every trace that it leaves. All else there leaves none.
+
+-- leaves transaction: what was set for the caller is taken back within its transaction
+RESET ALL
+
+-- leaves prepared statements, locks: it would fail only when it runs
+PREPARE p AS DELETE FROM customers
+
+-- leaves channels: listening is no writing
+LISTEN evil
+
+-- leaves notices: telling others is no writing
+NOTIFY evil, 'hello'
+
+-- leaves notices: the same as a function
+SELECT pg_notify('evil', 'hello')
+
+-- leaves locks, kept locks: anyone may take any; it outlives the transaction
+SELECT pg_advisory_lock(1)
+
+-- leaves locks: the same, until the transaction ends
+SELECT pg_try_advisory_xact_lock_shared(1, 2)
+
+-- leaves locks: a transaction number is taken, whatever the transaction may do
+SELECT txid_current()
+
+-- leaves locks: the same by its newer name
+SELECT pg_current_xact_id()
+
+-- leaves secrets: reading a file of the server is no writing
+SELECT pg_read_file('/etc/passwd')
+
+-- leaves secrets: the same as bytes
+SELECT pg_catalog.pg_read_binary_file('/etc/passwd')
+
+-- leaves secrets: the same in disguise
+SELECT U&"pg\005fread_file"('/etc/passwd')
+
+-- leaves secrets: the same in another disguise
+SELECT U&"pg!005fread_file" UESCAPE '!' ('/etc/passwd')
+
+-- leaves secrets: the verifiers of passwords
+SELECT rolname, rolpassword FROM pg_authid
+
+-- leaves files: a file of the server is no table
+COPY customers TO '/tmp/customers.csv'
+
+-- leaves files: a program may do anything
+COPY (SELECT 1) TO PROGRAM 'touch /tmp/owned'
+
+-- leaves locks: nobody else reads the table until the transaction ends
+LOCK TABLE customers IN ACCESS EXCLUSIVE MODE
+
+-- leaves definitions, locks: indexes made anew change no row
+REINDEX TABLE customers
+
+-- leaves large objects, locks until 15: large objects were not held before version 16
+SELECT lo_import('/etc/passwd')
+
+-- leaves statistics: counters are no rows
+SELECT pg_stat_reset_single_table_counters('customers'::regclass)
+
+-- leaves log of changes: the log goes on in a new file
+SELECT pg_switch_wal()
+
+-- leaves secrets: a superuser sees everybody's statements
+SELECT query FROM pg_stat_activity
+
+-- may leave sessions: which sessions end depends on when its own does
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
