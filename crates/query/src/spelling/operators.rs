@@ -14,6 +14,9 @@ const CHARACTERS: &str = "+-*/<>=~!@#%^&|`?";
 /// An operator of several characters may end with + or - if it has one of these.
 const KEEP_A_SIGN: &str = "~!@#^&|`?%";
 
+/// Characters of operators side by side; PostgreSQL takes no longer operator.
+const RUN_BYTES_MAX: usize = 63;
+
 /// Characters of operators without anything between them.
 #[derive(Default)]
 pub(super) struct Run {
@@ -39,7 +42,7 @@ impl Run {
         let Some(first) = self.first.take() else { return Ok(Vec::new()) };
         let run = std::mem::take(&mut self.text);
         // In the middle of a run the parser sees no comment where PostgreSQL does.
-        if run.contains("--") || run.contains("/*") {
+        if run.len() > RUN_BYTES_MAX || run.contains("--") || run.contains("/*") {
             return Err(unreadable(&run));
         }
         let operators = cut(&run).into_iter().map(|operator| {

@@ -242,13 +242,13 @@ fn deep_and_long_sql_is_an_error_and_no_overflow() {
         format!("SELECT {}1", "CASE WHEN 1 THEN ".repeat(50)),
         format!("SELECT {}1{}", "CASE WHEN CEIL(SUBSTRING(".repeat(15), "))".repeat(15)),
         // What the grammars of single databases have of their own.
-        format!("SELECT 1 WHERE 1{}", " ISNULL".repeat(100_000)),
-        format!("SELECT 1 WHERE 1{}", " GLOB 1".repeat(100_000)),
-        format!("SELECT 1 WHERE 1{}", " NOT GLOB 1".repeat(100_000)),
-        format!("SELECT 1 WHERE 1{}", " IS 1".repeat(100_000)),
-        format!("SELECT f({}1)", "VARIADIC ".repeat(100_000)),
-        format!("SELECT 1{}", " @@@ 1".repeat(100_000)),
-        format!("SELECT 1{}", "+".repeat(100_000)),
+        format!("SELECT 1 WHERE 1{}", " ISNULL".repeat(10_000)),
+        format!("SELECT 1 WHERE 1{}", " GLOB 1".repeat(10_000)),
+        format!("SELECT 1 WHERE 1{}", " NOT GLOB 1".repeat(10_000)),
+        format!("SELECT 1 WHERE 1{}", " IS 1".repeat(10_000)),
+        format!("SELECT f({}1)", "VARIADIC ".repeat(10_000)),
+        format!("SELECT 1{}", " @@@ 1".repeat(10_000)),
+        format!("SELECT 1{}", "+".repeat(10_000)),
     ];
     // On a stack no larger than the smallest that a runtime gives its threads.
     std::thread::Builder::new()
