@@ -63,7 +63,7 @@ impl Glob {
         let wrong =
             |reason: &str| Error::new(ErrorKind::InvalidArguments, format!("{}: is no glob: {reason}", path.display()));
         let (folder, rest) = split(path);
-        if rest.iter().any(|component| *component == Component::ParentDir) {
+        if rest.contains(&Component::ParentDir) {
             return Err(wrong(".. cannot stand after a wildcard"));
         }
         let names: Vec<String> = rest.iter().map(|name| name.as_os_str().to_string_lossy().into_owned()).collect();
@@ -86,8 +86,8 @@ impl Glob {
     /// Whether the file at `location`, names below the folder joined by `/`, is meant: it fits, or a folder that it
     /// lies in.
     pub(crate) fn includes(&self, location: &str) -> bool {
-        let ends = location.match_indices('/').map(|(end, _)| end).chain([location.len()]);
-        ends.into_iter().any(|end| self.whole.matches_with(&location[..end], OPTIONS))
+        let mut ends = location.match_indices('/').map(|(end, _)| end).chain([location.len()]);
+        ends.any(|end| self.whole.matches_with(&location[..end], OPTIONS))
     }
 
     /// Whether anything in the folder at `location` may be meant.

@@ -57,10 +57,9 @@ impl Lists {
     pub(super) async fn of_tools(line: &mut Line<'_>) -> Self {
         let tools = listed(line, "tools/list", "tools", "name").await;
         let databases = call(line, "list_databases", json!({"extract": "name"})).await;
-        let found = match tools.iter().any(|tool| tool == "find_tool") {
-            true => call(line, "find_tool", json!({"words": "", "limit": 50})).await,
-            false => Answer::Done(Value::Null),
-        };
+        let has_finder = tools.iter().any(|tool| tool == "find_tool");
+        let asked = json!({"words": "", "limit": 50});
+        let found = if has_finder { call(line, "find_tool", asked).await } else { Answer::Done(Value::Null) };
         let found: Value = serde_json::from_str(&text_of(&found)).unwrap_or_default();
         Self {
             tools,
