@@ -367,3 +367,95 @@ async fn extract_orders_numbers_as_numbers_and_has_bounds() {
     Shown: the first 3 values; more exist. Ask for less (where, group_by, select) or a larger limit.
     ");
 }
+
+/// A column whose values have each a type of their own, as SQLite's have.
+fn own_types() -> UnionArray {
+    let members = [
+        ("integer", DataType::Int64),
+        ("real", DataType::Float64),
+        ("text", DataType::Utf8),
+        ("blob", DataType::Binary),
+    ];
+    let fields = members.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)));
+    let children: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from(vec![1, i64::MAX])),
+        Arc::new(Float64Array::from(vec![1.0, f64::NEG_INFINITY])),
+        Arc::new(StringArray::from(vec!["1", "a,\"b"])),
+        Arc::new(BinaryArray::from_opt_vec(vec![Some(&[0, 255][..]), None])),
+    ];
+    let kinds = ScalarBuffer::from(vec![0_i8, 1, 2, 3, 3, 2, 1, 0]);
+    let offsets = ScalarBuffer::from(vec![0, 0, 0, 0, 1, 1, 1, 1]);
+    UnionArray::try_new((0_i8..).zip(fields).collect(), kinds, Some(offsets), children).unwrap()
+}
+
+#[tokio::test]
+async fn values_of_a_dense_union_are_written_by_their_own_types() {
+    let column = own_types();
+    let whole = batch(&[("v", Arc::new(column.clone()))]);
+    insta::assert_snapshot!(in_every_format(vec![whole.clone()]).await, @r#"
+    --- mcp ---
+    [{"v":1},{"v":1.0},{"v":"1"},{"v":"AP8="},{"v":null},{"v":"a,\"b"},{"v":"-Infinity"},{"v":9223372036854775807}]
+    --- json ---
+    {"Query":[{"v":1},{"v":1.0},{"v":"1"},{"v":"AP8="},{"v":null},{"v":"a,\"b"},{"v":"-Infinity"},{"v":9223372036854775807}],"columns":[{"name":"v","type":"union"}],"rows":8,"elapsed_ms":0,"truncated":false}
+    --- table ---
+     v
+    ---------------------
+     1
+     1.0
+     1
+     AP8=
+     NULL
+     a,"b
+     -Infinity
+     9223372036854775807
+    (8 rows)
+
+    --- csv ---
+    v␍
+    1␍
+    1.0␍
+    1␍
+    AP8=␍
+    ␍
+    "a,""b"␍
+    -Infinity␍
+    9223372036854775807␍
+
+    --- markdown ---
+    | v |
+    | --- |
+    | 1 |
+    | 1.0 |
+    | 1 |
+    | AP8= |
+    | NULL |
+    | a,"b |
+    | -Infinity |
+    | 9223372036854775807 |
+
+    --- ndjson ---
+    {"v":1}
+    {"v":1.0}
+    {"v":"1"}
+    {"v":"AP8="}
+    {"v":null}
+    {"v":"a,\"b"}
+    {"v":"-Infinity"}
+    {"v":9223372036854775807}
+
+    --- toon ---
+    [8]{v}:
+      1
+      1.0
+      "1"
+      AP8=
+      null
+      "a,\"b"
+      "-Infinity"
+      9223372036854775807
+    "#);
+    // Parts of it are the same values.
+    let parts = vec![whole.slice(0, 3), whole.slice(3, 2), whole.slice(5, 3)];
+    assert_eq!(shown(parts, Format::Ndjson).await, shown(vec![whole.clone()], Format::Ndjson).await);
+    insta::assert_snapshot!(tidegate_query::output_schema(&whole.schema())["properties"]["rows"]["items"]["properties"], @r#"{"v":{"type":["integer","null","number","string"]}}"#);
+}

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::files::{Files, Stamp};
 use crate::options::SqliteOptions;
 use crate::tables::quoted;
-use opening::{Open, Slot, look_at};
+use opening::{Open, Slot, is_log, look_at};
 use wall::Wall;
 
 /// A connection that is opened when it is needed, and again when its files were replaced.
@@ -83,7 +83,7 @@ impl Session {
         reading.begin()?;
         let outcome = work(&reading);
         reading.end()?;
-        if open.is_immutable && outcome.is_ok() && !is_unchanged(&self.files, open) {
+        if !open.logs_excluded.is_empty() && outcome.is_ok() && !is_unchanged(&self.files, open) {
             return Err(Failure::Changed);
         }
         outcome
@@ -92,7 +92,7 @@ impl Session {
 
 fn is_unchanged(files: &Files, open: &Open) -> bool {
     let now = files.all.iter().map(|file| Stamp::of(&file.path).ok());
-    now.eq(open.stamps.iter().cloned().map(Some))
+    now.eq(open.stamps.iter().cloned().map(Some)) && !open.logs_excluded.iter().any(|log| is_log(log))
 }
 
 /// A read transaction.

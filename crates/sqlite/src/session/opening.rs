@@ -1,7 +1,7 @@
 //! Opening a connection: for reading, with every door shut that SQLite has, and bounds on what a statement may take.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,8 +29,8 @@ pub(super) struct Open {
     pub(super) wall: Arc<Wall>,
     /// The files as they were before they were opened.
     pub(super) stamps: Vec<Stamp>,
-    /// Whether one of the files was opened as one that nobody changes.
-    pub(super) is_immutable: bool,
+    /// The logs of the files that were opened as ones that nobody changes. There must be none.
+    pub(super) logs_excluded: Vec<PathBuf>,
 }
 
 /// Why there is no connection.
@@ -58,7 +58,7 @@ pub(super) fn open(files: &Files, options: &SqliteOptions, slot: &Slot) -> Resul
         .iter()
         .map(|file| Stamp::of(&file.path).map_err(|error| OpeningError::Unseen(file.schema.clone(), error)))
         .collect::<Result<_, _>>()?;
-    let (mut connection, is_immutable) = match files.all.as_slice() {
+    let (mut connection, logs_excluded) = match files.all.as_slice() {
         [file] => open_only(file, options, slot)?,
         several => open_several(several, options, slot)?,
     };
@@ -70,10 +70,10 @@ pub(super) fn open(files: &Files, options: &SqliteOptions, slot: &Slot) -> Resul
     connection
         .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| judge.judge(context)))
         .map_err(refused)?;
-    Ok(Open { connection, wall, stamps, is_immutable })
+    Ok(Open { connection, wall, stamps, logs_excluded })
 }
 
-fn open_only(file: &File, options: &SqliteOptions, slot: &Slot) -> Result<(Connection, bool), OpeningError> {
+fn open_only(file: &File, options: &SqliteOptions, slot: &Slot) -> Result<(Connection, Vec<PathBuf>), OpeningError> {
     let refused = |error| OpeningError::Refused(file.schema.clone(), error);
     let open = |path: &Path, flags| -> rusqlite::Result<Connection> {
         let mut connection = Connection::open_with_flags(path, flags)?;
@@ -82,22 +82,26 @@ fn open_only(file: &File, options: &SqliteOptions, slot: &Slot) -> Result<(Conne
         Ok(connection)
     };
     match open(&file.path, flags()) {
-        Ok(connection) => Ok((connection, false)),
+        Ok(connection) => Ok((connection, Vec::new())),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-            let uri = immutable_uri(file, error)?;
+            let (uri, log) = immutable_uri(file, error)?;
             let connection = open(Path::new(&uri), flags() | OpenFlags::SQLITE_OPEN_URI).map_err(refused)?;
-            Ok((connection, true))
+            Ok((connection, vec![log]))
         }
         Err(error) => Err(refused(error)),
     }
 }
 
 /// Opens an empty database in memory and attaches the files to it, so that each has a schema of its own name.
-fn open_several(files: &[File], options: &SqliteOptions, slot: &Slot) -> Result<(Connection, bool), OpeningError> {
+fn open_several(
+    files: &[File],
+    options: &SqliteOptions,
+    slot: &Slot,
+) -> Result<(Connection, Vec<PathBuf>), OpeningError> {
     let own = |error| OpeningError::Refused(MAIN.to_owned(), error);
     let mut connection = Connection::open_in_memory_with_flags(flags()).map_err(own)?;
     prepare(&mut connection, options, slot).map_err(own)?;
-    let mut is_immutable = false;
+    let mut logs_excluded = Vec::new();
     for file in files {
         let refused = |error| OpeningError::Refused(file.schema.clone(), error);
         let attach = |path: &str| -> rusqlite::Result<()> {
@@ -107,16 +111,16 @@ fn open_several(files: &[File], options: &SqliteOptions, slot: &Slot) -> Result<
         match attach(&file.path.to_string_lossy()) {
             Ok(()) => {}
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) => {
-                let uri = immutable_uri(file, error)?;
+                let (uri, log) = immutable_uri(file, error)?;
                 // The first attempt may have got as far as having the name.
                 let _ = connection.execute("DETACH ?1", [&file.schema]);
                 attach(&uri).map_err(refused)?;
-                is_immutable = true;
+                logs_excluded.push(log);
             }
             Err(error) => return Err(refused(error)),
         }
     }
-    Ok((connection, is_immutable))
+    Ok((connection, logs_excluded))
 }
 
 fn flags() -> OpenFlags {
@@ -125,19 +129,25 @@ fn flags() -> OpenFlags {
 
 /// The file as one that nobody changes, for what SQLite cannot open otherwise: a database in WAL mode in a folder that
 /// we may not write, where the index of the log cannot be made. Such a file is read without locks, so it is only for
-/// when there is no log beside it; that it did not change is looked at after each query.
-fn immutable_uri(file: &File, error: rusqlite::Error) -> Result<String, OpeningError> {
+/// when there is no log beside it; that it did not change is looked at after each query. Gives the log's path too.
+fn immutable_uri(file: &File, error: rusqlite::Error) -> Result<(String, PathBuf), OpeningError> {
     // The log lies beside the file itself, not beside a link to it.
     let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
     let mut log = path.clone().into_os_string();
     log.push("-wal");
-    if std::fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0) {
+    let log = PathBuf::from(log);
+    if is_log(&log) {
         return Err(OpeningError::LogUnreadable(file.schema.clone()));
     }
     match path.to_str() {
-        Some(path) => Ok(uri(path)),
+        Some(path) => Ok((uri(path), log)),
         None => Err(OpeningError::Refused(file.schema.clone(), error)),
     }
+}
+
+/// Whether there is a log with something in it at `path`.
+pub(super) fn is_log(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 /// `path` as a URI whose every odd byte is escaped.

@@ -105,14 +105,15 @@ async fn links_are_followed() {
     assert_eq!(node.rows("SELECT a FROM t").await, "3");
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn a_write_ahead_log_whose_index_cannot_be_made() {
     let folder = Folder::new();
     for name in ["data.db", "other.db"] {
         drop(folder.write(name, "PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)"));
     }
-    // As in a folder that may not be written: the index cannot be made.
-    fs::create_dir(folder.join("data.db-shm")).unwrap();
+    // As in a folder that may not be written, the index cannot be made: SQLite follows no link there.
+    std::os::unix::fs::symlink("nowhere", folder.join("data.db-shm")).unwrap();
     let node = folder.open(&["data.db"], SqliteOptions::default());
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
     let several = folder.open(&["other.db", "data.db"], SqliteOptions::default());
@@ -122,8 +123,14 @@ async fn a_write_ahead_log_whose_index_cannot_be_made() {
     assert_eq!(node.rows("SELECT count(*) FROM t").await, "1");
     // What stands in a log would be missing from the answer.
     fs::write(folder.join("data.db-wal"), [0; 64]).unwrap();
-    insta::assert_snapshot!(folder.open(&["data.db"], SqliteOptions::default()).refusal("SELECT a FROM t").await, @"");
-    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    insta::assert_snapshot!(folder.open(&["data.db"], SqliteOptions::default()).refusal("SELECT a FROM t").await, @r#"
+    unavailable: the file of the database "shop" has a write-ahead log that cannot be read here
+    Its owner can give the server the right to write the folder, or close the program that writes the file.
+    "#);
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"
+    unavailable: the file of the database "shop" has a write-ahead log that cannot be read here
+    Its owner can give the server the right to write the folder, or close the program that writes the file.
+    "#);
 }
 
 #[tokio::test]
@@ -137,7 +144,10 @@ async fn a_database_that_was_left_in_the_middle_of_a_write() {
     drop(writer);
     fs::write(folder.join("data.db"), data).unwrap();
     fs::write(folder.join("data.db-journal"), journal).unwrap();
-    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @"");
+    insta::assert_snapshot!(node.refusal("SELECT a FROM t").await, @r#"
+    unavailable: the file of the database "shop" was left in the middle of a write
+    It is put right when a program that may write it opens it.
+    "#);
     drop(folder.write("data.db", "SELECT 1; CREATE TABLE v (a)"));
     assert_eq!(node.rows("SELECT a FROM t").await, "1");
 }
