@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tidegate_core::{Error, ErrorKind, nearest};
-use tidegate_query::{Catalog, Column, TableEntry, TableStatus};
+use tidegate_query::{Catalog, Column, SqlDialect, TableEntry, TableStatus};
 use tokio_postgres::Row;
 
 use crate::error;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
 
+const DIALECT: SqlDialect = SqlDialect::Postgres;
 /// Tables of a catalog at most; whoever has more names schemas in the configuration.
 const TABLES_MAX: i64 = 20_000;
 /// Columns of a table that are looked at; the server allows 1,600.
@@ -30,15 +31,15 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
                   WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 ORDER BY 1, 2 LIMIT $2";
 
-/// The columns of the relation with that name that the role may read, the plain name before one with a schema.
+/// The columns of the relation with that name, in that schema or on the search path, that the role may read.
 const COLUMNS: &str = "
 WITH found AS (
   SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
-    AND (c.relname = $1 AND pg_catalog.pg_table_is_visible(c.oid) OR n.nspname || '.' || c.relname = $1)
-    AND ($2::text[] IS NULL OR n.nspname = ANY ($2))
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname = $2
+    AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1 END
+    AND ($3::text[] IS NULL OR n.nspname = ANY ($3))
     AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
-  ORDER BY c.relname = $1 DESC LIMIT 1)
+  LIMIT 1)
 SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
        pg_catalog.col_description(a.attrelid, a.attnum),
        EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
@@ -54,7 +55,7 @@ SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.a
               ORDER BY enumsortorder LIMIT 20) e)
 FROM found JOIN pg_catalog.pg_attribute a ON a.attrelid = found.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND pg_catalog.has_column_privilege(found.oid, a.attnum, 'SELECT')
-ORDER BY a.attnum LIMIT $3";
+ORDER BY a.attnum LIMIT $4";
 
 /// The tables that the role of `lease` may read, in its transaction.
 pub(crate) async fn tables(lease: &Lease, options: &PostgresOptions, database: &str) -> Result<Arc<Catalog>, Error> {
@@ -79,7 +80,7 @@ fn entry(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {
         _ => None,
     };
     Ok(TableEntry {
-        name: if is_visible { table } else { format!("{schema}.{table}") },
+        name: if is_visible { DIALECT.table_name(&[&table]) } else { DIALECT.table_name(&[&schema, &table]) },
         // A table that was never analyzed has -1, and a view has none of its own.
         rows: (estimate >= 0.0 && kind.as_deref() != Some("view")).then_some(estimate as u64),
         comment: joined([kind, comment]),
@@ -95,7 +96,14 @@ pub(crate) async fn columns(
     database: &str,
 ) -> Result<Vec<Column>, Error> {
     let client = lease.session()?.client();
-    let rows = client.query(COLUMNS, &[&table, &options.schemas, &COLUMNS_MAX]).await;
+    let parts = DIALECT.table_parts(table);
+    let (schema, name) = match parts.as_slice() {
+        [schema, name] => (Some(schema), name.as_str()),
+        [name] => (None, name.as_str()),
+        // No name has more parts, and an empty one is nobody's.
+        _ => (None, ""),
+    };
+    let rows = client.query(COLUMNS, &[&schema, &name, &options.schemas, &COLUMNS_MAX]).await;
     let rows = rows.map_err(|error| error::of_own(&error, database))?;
     if rows.is_empty() {
         let catalog = tables(lease, options, database).await?;

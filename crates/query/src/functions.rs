@@ -53,7 +53,8 @@ pub(crate) fn refusal(schema: Option<&str>, name: &str, dialect: SqlDialect) -> 
 /// Why reading what looks like the table `name` (in lower case) is refused, if it is: some tables are functions.
 pub(crate) fn table_refusal(name: &str, dialect: SqlDialect) -> Option<&'static str> {
     match dialect {
-        SqlDialect::DataFusion | SqlDialect::Postgres => None,
+        SqlDialect::DataFusion => None,
+        SqlDialect::Postgres => postgres::table_refusal(name),
         SqlDialect::Sqlite => sqlite::table_refusal(name),
     }
 }

@@ -42,3 +42,31 @@ SELECT query FROM pg_stat_activity
 
 -- may leave sessions: a session of the same role may be ended, if it stands before the others
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+
+
+-- leaves sessions: sessions of one role may end each other
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()
+
+-- leaves settings: a role's defaults are only defaults
+SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE
+
+-- leaves settings: anyone may change what is not a superuser's
+SET work_mem = '1GB'
+
+-- leaves settings: the same by function
+SELECT set_config('search_path', 'archive', false)
+
+-- leaves transaction: no transaction holds its own end
+COMMIT
+
+-- leaves transaction: the same, and another begins
+ROLLBACK AND CHAIN
+
+-- leaves large objects, locks: everybody may make them, unless that is revoked from PUBLIC
+SELECT lo_create(0)
+
+-- leaves large objects, locks: the same with bytes
+SELECT lo_from_bytea(0, 'x')
+
+-- leaves rows, locks: it runs with the rights of its owner
+SELECT evil_as_owner()

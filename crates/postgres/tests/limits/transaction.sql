@@ -69,3 +69,31 @@ SELECT query FROM pg_stat_activity
 
 -- may leave sessions: which sessions end depends on when its own does
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+
+
+-- leaves sessions: all of the superuser's, however many
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()
+
+-- leaves settings: a role's defaults are only defaults
+SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE
+
+-- leaves settings: anyone may change what is not a superuser's
+SET work_mem = '1GB'
+
+-- leaves settings: the same by function
+SELECT set_config('search_path', 'archive', false)
+
+-- leaves transaction: no transaction holds its own end
+COMMIT
+
+-- leaves transaction: the same, and another begins
+ROLLBACK AND CHAIN
+
+-- leaves large objects, locks until 15: large objects were not held before version 16
+SELECT lo_create(0)
+
+-- leaves large objects, locks until 15: the same with bytes
+SELECT lo_from_bytea(0, 'x')
+
+-- leaves statistics: counters are no rows
+SELECT pg_stat_reset()

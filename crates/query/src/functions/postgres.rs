@@ -249,6 +249,20 @@ const REFUSED_SCHEMAS: Refused = &[
     (&["cron", "dbms_alert", "dbms_pipe", "pglogical", "pgmq", "pgq", "partman", "pgagent"], CHANGES),
 ];
 
+/// Views that show what others ask, literals included, to everybody of the same role, or samples of rows.
+const REFUSED_TABLES: Refused = &[
+    (
+        &["pg_stat_activity", "pg_stat_statements*", "pg_prepared_statements", "pg_cursors", "pg_stat_replication"],
+        "it shows what others ask",
+    ),
+    (&["pg_stats*", "pg_statistic*"], "it shows samples of rows"),
+];
+
+/// Why reading the table `name` is refused, if it is.
+pub(super) fn table_refusal(name: &str) -> Option<&'static str> {
+    reason(REFUSED_TABLES, name)
+}
+
 /// Why calling `name`, in `schema` if one is given, is refused, if it is.
 pub(super) fn refusal(schema: Option<&str>, name: &str) -> Option<&'static str> {
     let manages = || name.starts_with("pg_") && !LOOKING.iter().any(|pattern| matches(pattern, name));

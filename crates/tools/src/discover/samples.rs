@@ -40,7 +40,7 @@ pub(crate) async fn samples(
 /// The first rows of `table`.
 pub(crate) async fn first_rows(database: &dyn Database, table: &str, rows: usize, job: &Job) -> Result<Rows, Error> {
     let dialect = database.dialect();
-    let sql = format!("SELECT * FROM {} LIMIT {rows}", dialect.quote(table));
+    let sql = format!("SELECT * FROM {} LIMIT {rows}", dialect.quote_table(table));
     let plan = database.plan(&Statement::parse(&sql, dialect)?, job.principal()).await?;
     plan.run(job).await
 }

@@ -15,6 +15,9 @@ const SECRETS: [&str; 5] =
 /// One who says a statement to the database, as a new caller would, and leaves.
 pub(crate) trait Caller {
     async fn say(&self, sql: &str) -> Said;
+
+    /// Whether what a parser does not understand comes through.
+    fn parses_nothing(&self) -> bool;
 }
 
 /// What came of a statement.
@@ -61,6 +64,10 @@ const WITHIN: &str = "
 const ROWS_MAX: usize = 10_000;
 
 impl Caller for PlainCaller {
+    fn parses_nothing(&self) -> bool {
+        true
+    }
+
     async fn say(&self, sql: &str) -> Said {
         let server = format!("{} options='-c statement_timeout=1s'", self.server);
         let (client, connection) = tokio_postgres::connect(&server, NoTls).await.unwrap();
@@ -133,7 +140,7 @@ impl<'a> FromSql<'a> for Sent<'a> {
     }
 }
 
-fn secrets_of(bytes: &[u8]) -> Traces {
+pub(super) fn secrets_of(bytes: &[u8]) -> Traces {
     let told = SECRETS.iter().filter(|secret| bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
     let lines: Vec<String> = told.map(|secret| format!("+ {secret}")).collect();
     if lines.is_empty() { Traces::new() } else { Traces::from([("secrets".to_owned(), lines)]) }

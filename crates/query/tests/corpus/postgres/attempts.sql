@@ -658,5 +658,46 @@ SELECT current_setting('data_directory', true), name FROM pg_settings LIMIT 1
 -- harmless: a great number of rows, which the caller's bounds end
 SELECT count(*) FROM generate_series(1, 1000) a, generate_series(1, 1000) b
 
--- harmless: what others do, as far as the role may see it
+-- refused: what others do, as far as the role may see it
 SELECT query FROM pg_stat_activity
+-- refused: sessions of the same role ended
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()
+
+-- refused: settings of all later transactions
+SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE
+
+-- refused: settings for whoever gets the connection next
+SET work_mem = '1GB'
+
+-- refused: settings for whoever gets the connection next, by function
+SELECT set_config('search_path', 'archive', false)
+
+-- refused: the end of the transaction, alone
+COMMIT
+
+-- refused: the end of the transaction, and another
+ROLLBACK AND CHAIN
+
+-- refused: a point to go back to
+SAVEPOINT s
+
+-- refused: statements taken from whoever prepared them
+DEALLOCATE ALL
+
+-- refused: cursors closed
+CLOSE ALL
+
+-- refused: a large object made
+SELECT lo_create(0)
+
+-- refused: a large object made of bytes
+SELECT lo_from_bytea(0, 'x')
+
+-- refused: statistics of the database
+SELECT pg_stat_reset()
+
+-- refused: an explanation that runs what it explains
+EXPLAIN (ANALYZE) SELECT evil_fn()
+
+-- harmless: a function that writes with its owner's rights
+SELECT evil_as_owner()

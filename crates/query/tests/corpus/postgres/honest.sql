@@ -348,7 +348,7 @@ SELECT pg_size_pretty(pg_total_relation_size('orders')) IS NOT NULL, pg_relation
 
 SELECT pg_catalog.format_type(atttypid, atttypmod), col_description(attrelid, attnum) FROM pg_catalog.pg_attribute WHERE attrelid = 'public.customers'::pg_catalog.regclass AND attnum > 0 ORDER BY attnum
 
-SELECT pid = pg_backend_pid() FROM pg_stat_activity WHERE pid = pg_backend_pid()
+SELECT datname = current_database() FROM pg_stat_database WHERE datname = current_database()
 
 SELECT last_value, is_called FROM ticket
 

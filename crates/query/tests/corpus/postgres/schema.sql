@@ -110,3 +110,4 @@ CREATE FUNCTION evil_rows() RETURNS SETOF integer LANGUAGE sql AS 'SELECT evil_f
 CREATE FUNCTION evil_step(integer, integer) RETURNS integer LANGUAGE sql AS 'SELECT evil_fn() + $1';
 CREATE AGGREGATE evil_sum(integer) (SFUNC = evil_step, STYPE = integer, INITCOND = '0');
 CREATE VIEW evil_view AS SELECT evil_fn() AS n;
+CREATE FUNCTION evil_as_owner() RETURNS integer LANGUAGE sql SECURITY DEFINER AS 'SELECT evil_fn()';
