@@ -62,10 +62,10 @@ COMMIT
 -- leaves transaction: the same, and another begins
 ROLLBACK AND CHAIN
 
--- leaves large objects, locks: everybody may make them, unless that is revoked from PUBLIC
+-- leaves large objects, locks, roles and databases: everybody may make them, unless that is revoked from PUBLIC
 SELECT lo_create(0)
 
--- leaves large objects, locks: the same with bytes
+-- leaves large objects, locks, roles and databases: the same with bytes
 SELECT lo_from_bytea(0, 'x')
 
 -- leaves rows, locks: it runs with the rights of its owner

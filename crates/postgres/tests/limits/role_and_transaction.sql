@@ -53,8 +53,8 @@ COMMIT
 -- leaves transaction: the same, and another begins
 ROLLBACK AND CHAIN
 
--- leaves large objects, locks until 15: a transaction that may only read did not hold them before version 16
+-- leaves large objects, locks, roles and databases until 15: a transaction that may only read did not hold them before version 16
 SELECT lo_create(0)
 
--- leaves large objects, locks until 15: the same with bytes
+-- leaves large objects, locks, roles and databases until 15: the same with bytes
 SELECT lo_from_bytea(0, 'x')

@@ -660,6 +660,7 @@ SELECT count(*) FROM generate_series(1, 1000) a, generate_series(1, 1000) b
 
 -- refused: what others do, as far as the role may see it
 SELECT query FROM pg_stat_activity
+
 -- refused: sessions of the same role ended
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()
 
