@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanBuilder, PrimitiveBuilder};
+use arrow::array::{ArrayBuilder as _, ArrayRef, BooleanBuilder, PrimitiveBuilder};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, Float32Type, Float64Type,
     Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
@@ -116,6 +116,29 @@ impl ArrayBuilder {
         }
     }
 
+    /// The bytes that the values take, nearly: marks of NULLs are not counted.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Boolean(array) => array.len() / 8,
+            Self::Int16(array) => size_of_val(array.values_slice()),
+            Self::Int32(array) => size_of_val(array.values_slice()),
+            Self::Int64(array) => size_of_val(array.values_slice()),
+            Self::UInt32(array) => size_of_val(array.values_slice()),
+            Self::UInt64(array) => size_of_val(array.values_slice()),
+            Self::Float32(array) => size_of_val(array.values_slice()),
+            Self::Float64(array) => size_of_val(array.values_slice()),
+            Self::Decimal128(_, array) => size_of_val(array.values_slice()),
+            Self::Decimal256(_, array) => size_of_val(array.values_slice()),
+            Self::Text(_, array) | Self::Bytes(array) => array.bytes(),
+            Self::Date(array) => size_of_val(array.values_slice()),
+            Self::Time(array) => size_of_val(array.values_slice()),
+            Self::Timestamp(array) => size_of_val(array.values_slice()),
+            Self::Interval(array) => size_of_val(array.values_slice()),
+            Self::List(array) => array.bytes(),
+            Self::Struct(array) => array.bytes(),
+        }
+    }
+
     /// The values so far; the next array begins empty.
     pub(super) fn finish(&mut self) -> Result<ArrayRef, Refusal> {
         Ok(match self {
@@ -225,6 +248,18 @@ mod tests {
             let items = arrow::util::display::array_value_to_string(&batch, 0).unwrap();
             assert_eq!(items, "[a, ]");
         }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_values_and_not_of_the_wire() {
+        let mut array = ArrayBuilder::new(&Column::of("c", &Type::NUMERIC_ARRAY, -1).unwrap());
+        // One item: 1 with a weight of 30,000, so 120,001 digits.
+        let number = [1_u16, 30_000, 0, 0, 1].map(u16::to_be_bytes).concat();
+        let head = [1_i32, 0, 1_700, 1, 1, 10].map(i32::to_be_bytes).concat();
+        array.append(Some(&[head, number].concat())).unwrap();
+        assert!((120_001..120_100).contains(&array.bytes()), "{}", array.bytes());
+        array.finish().unwrap();
+        assert!(array.bytes() < 100);
     }
 
     #[test]

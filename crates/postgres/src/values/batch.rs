@@ -16,14 +16,13 @@ pub struct BatchBuilder {
     schema: SchemaRef,
     arrays: Vec<ArrayBuilder>,
     rows: usize,
-    bytes: usize,
 }
 
 impl BatchBuilder {
     /// No rows yet, of `columns`.
     pub fn new(columns: &[Column]) -> Self {
         let arrays = columns.iter().map(ArrayBuilder::new).collect();
-        Self { schema: schema_of(columns), arrays, rows: 0, bytes: 0 }
+        Self { schema: schema_of(columns), arrays, rows: 0 }
     }
 
     /// The schema of the batches.
@@ -48,7 +47,6 @@ impl BatchBuilder {
             array.append(value).map_err(|refusal| refusal.into_error(self.schema.field(index).name()))?;
         }
         self.rows += 1;
-        self.bytes += row.raw_size_bytes();
         Ok(())
     }
 
@@ -57,12 +55,13 @@ impl BatchBuilder {
         self.rows
     }
 
-    /// The bytes of these rows as the server sent them, which is near what they take.
+    /// The bytes that these rows take. They may be far more than the server sent: a number of a few bytes may have a
+    /// hundred thousand digits.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.arrays.iter().map(ArrayBuilder::bytes).sum()
     }
 
-    /// The rows since the last batch as a batch; the next begins empty.
+    /// The rows since the last batch as a batch; the next begins empty. After an error the builder must not be used again.
     ///
     /// # Errors
     /// `InvalidArguments` when a column's text is not UTF-8.
@@ -72,7 +71,7 @@ impl BatchBuilder {
             columns.push(array.finish().map_err(|refusal| refusal.into_error(field.name()))?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
-        (self.rows, self.bytes) = (0, 0);
+        self.rows = 0;
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| Error::internal(format!("the rows do not make a batch: {error}")))
     }

@@ -106,7 +106,10 @@ fn scalar(kind: &Type, modifier: i32) -> Option<Parts> {
         Type::FLOAT4 => plain(DataType::Float32, Form::Float32),
         Type::FLOAT8 => plain(DataType::Float64, Form::Float64),
         Type::NUMERIC => number(modifier),
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::CSTRING => text(Spelling::Plain),
+        // What a function that returns nothing returns is empty, and cannot be cast.
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN | Type::CSTRING | Type::VOID => {
+            text(Spelling::Plain)
+        }
         Type::CHAR => text(Spelling::Char),
         Type::UUID => text(Spelling::Uuid),
         Type::INET | Type::CIDR => text(Spelling::Address),

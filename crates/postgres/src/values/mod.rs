@@ -6,7 +6,7 @@
 //! | `oid`, `xid`, `cid`; `xid8` | `UInt32`; `UInt64` |
 //! | `numeric(p,s)` with p up to 38, 76 and s from 0 to p | `Decimal128`, `Decimal256` |
 //! | any other `numeric` | `Utf8` with all digits, marked as a number |
-//! | `text`, `varchar`, `char(n)`, `name`, `"char"`, `citext`, enums | `Utf8` |
+//! | `text`, `varchar`, `char(n)`, `name`, `"char"`, `citext`, enums, `void` | `Utf8` |
 //! | `uuid`, `inet`, `cidr`, `macaddr`, `macaddr8`, `bit`, `varbit` | `Utf8`, as PostgreSQL writes them |
 //! | `json`, `jsonb` | `Utf8`, marked as JSON |
 //! | `bytea` | `Binary` |

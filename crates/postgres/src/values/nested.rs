@@ -61,6 +61,10 @@ impl ListBuilder {
         self.nulls.append_null();
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.items.bytes() + size_of_val(self.offsets.as_slice())
+    }
+
     pub(super) fn finish(&mut self) -> Result<ListArray, Refusal> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::replace(&mut self.offsets, vec![0])));
         ListArray::try_new(self.field.clone(), offsets, self.items.finish()?, self.nulls.finish())
@@ -109,6 +113,10 @@ impl StructBuilder {
     pub(super) fn append_null(&mut self) {
         self.members.iter_mut().for_each(|(_, values)| values.append_null());
         self.nulls.append_null();
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.members.iter().map(|(_, values)| values.bytes()).sum()
     }
 
     pub(super) fn finish(&mut self) -> Result<StructArray, Refusal> {

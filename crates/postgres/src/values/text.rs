@@ -10,6 +10,9 @@ use super::{address, number};
 /// The version of the binary form of `jsonb`, the byte before its text.
 const JSONB_VERSION: u8 = 1;
 
+/// Room that a column asks for when a batch begins.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
 /// How a binary value becomes text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
@@ -77,6 +80,10 @@ impl BytesBuilder {
         self.nulls.append_null();
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(self.offsets.as_slice())
+    }
+
     /// The values as text, which is proved here for all at once.
     pub(super) fn finish_text(&mut self) -> Result<StringArray, Refusal> {
         let (offsets, bytes, nulls) = self.take();
@@ -89,9 +96,9 @@ impl BytesBuilder {
     }
 
     fn take(&mut self) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
-        // The next batch will be about as large.
-        let bytes = Vec::with_capacity(self.bytes.len());
-        let mut offsets = Vec::with_capacity(self.offsets.len());
+        // The next batch will be about as large, unless a huge value made this one so.
+        let bytes = Vec::with_capacity(self.bytes.len().min(KEPT_BYTES_MAX));
+        let mut offsets = Vec::with_capacity(self.offsets.len().min(KEPT_BYTES_MAX / size_of::<i32>()));
         offsets.push(0);
         let offsets = std::mem::replace(&mut self.offsets, offsets);
         let bytes = std::mem::replace(&mut self.bytes, bytes);
@@ -99,11 +106,10 @@ impl BytesBuilder {
     }
 }
 
-/// Writes `byte` as two hexadecimal digits.
-pub(super) fn write_hexadecimal(byte: u8, out: &mut Vec<u8>) {
+/// `byte` as two hexadecimal digits.
+fn hexadecimal(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    out.push(DIGITS[usize::from(byte >> 4)]);
-    out.push(DIGITS[usize::from(byte & 15)]);
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
 fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
@@ -117,12 +123,16 @@ fn write_char(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
 }
 
 fn write_uuid(bytes: [u8; 16], out: &mut Vec<u8>) {
+    let mut text = [b'-'; 36];
+    let mut end = 0;
     for (index, byte) in bytes.into_iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {
-            out.push(b'-');
+            end += 1;
         }
-        write_hexadecimal(byte, out);
+        text[end..end + 2].copy_from_slice(&hexadecimal(byte));
+        end += 2;
     }
+    out.extend_from_slice(&text);
 }
 
 fn write_mac_address(bytes: &[u8], out: &mut Vec<u8>) {
@@ -130,7 +140,7 @@ fn write_mac_address(bytes: &[u8], out: &mut Vec<u8>) {
         if index > 0 {
             out.push(b':');
         }
-        write_hexadecimal(*byte, out);
+        out.extend(hexadecimal(*byte));
     }
 }
 

@@ -135,6 +135,8 @@ async fn rows_without_columns_and_columns_without_rows() {
     let client = connect().await;
     let none = batches(&client, "SELECT FROM generate_series(1, 3)", 10).await.unwrap();
     assert_eq!(shown(none, Format::Mcp).await, "[{},{},{}]");
+    let nothing = batches(&client, "SELECT pg_sleep(0) AS v", 10).await.unwrap();
+    assert_eq!(shown(nothing, Format::Mcp).await, "[{\"v\":\"\"}]");
     let none = batches(&client, "SELECT 1 AS a, 'x' AS b WHERE false", 10).await.unwrap();
     assert_eq!(shown(none, Format::Csv).await, "a,b\r\n");
 }
