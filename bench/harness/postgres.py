@@ -58,7 +58,7 @@ class Cluster:
         # After the name, which may hold spaces: times of children that were waited for stand 14th and 15th.
         fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
         ended = (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
-        return ended + sum(cpu_seconds(pid) for pid in [postmaster, *children(postmaster)])
+        return ended + sum(living_cpu_seconds(pid) for pid in [postmaster, *children(postmaster)])
 
 
 def within_cluster() -> Cluster:
@@ -82,3 +82,11 @@ def within_cluster() -> Cluster:
 
 def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def living_cpu_seconds(pid: int) -> float:
+    """0 for a process that has ended since it was listed."""
+    try:
+        return cpu_seconds(pid)
+    except FileNotFoundError:
+        return 0.0

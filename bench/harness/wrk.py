@@ -74,9 +74,9 @@ def run(
     counted = counts(server, load, seconds, answers_read)
     spent = cpu_seconds(server.pid) - before
     others_spent = others() - others_before if others else 0.0
-    if counted["failed"]:
-        raise RuntimeError(f"{load.server}, {load.request}: {counted}")
     requests = counted["requests"]
+    if counted["failed"] or not requests:
+        raise RuntimeError(f"{load.server}, {load.request}: {counted}")
     return Run(
         requests / counted["seconds"],
         counted["p50_ms"],
