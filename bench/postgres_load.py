@@ -8,6 +8,7 @@ import resource
 import statistics
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -134,16 +135,20 @@ def side_of(name: str, server: Server, cluster: Cluster, running: ExitStack) -> 
     before = cluster.connections()
     running.enter_context(server)
     wrk.check(server, load)
+    # Counted under load: what wrk leaves unanswered at its end costs some servers the connection.
+    counted: list[int] = []
+    counting = threading.Timer(WARM_SECONDS / 2, lambda: counted.append(cluster.connections() - before))
+    counting.start()
     wrk.run(server, load, WARM_SECONDS, answers_read=revision == wire.REVISION)
-    connections = cluster.connections() - before
-    return Side(name, connections, lambda seconds: wrk.run(server, load, seconds, others=cluster.cpu_seconds))
+    counting.join()
+    return Side(name, counted[0], lambda seconds: wrk.run(server, load, seconds, others=cluster.cpu_seconds))
 
 
 def pgbench(cluster: Cluster, clients: int, seconds: int) -> Run:
-    """What the server gives to a client that does nothing else; the processor time is pgbench's own and the server's."""
+    """What PostgreSQL gives to a client that does nothing else; the processor time is pgbench's and the server's."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [cluster.bin / "pgbench", "--select-only", "--protocol=prepared", "--no-vacuum", f"--client={clients}"]
-        command += [f"--time={seconds}", "--log", f"--sampling-rate={LOGGED}", cluster.target]
+        command = [cluster.bin / "pgbench", "--select-only", "--protocol=prepared", "--no-vacuum"]
+        command += [f"--client={clients}", f"--time={seconds}", "--log", f"--sampling-rate={LOGGED}", cluster.target]
         spent, own_spent = cluster.cpu_seconds(), children_cpu_seconds()
         output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout
         spent, own_spent = cluster.cpu_seconds() - spent, children_cpu_seconds() - own_spent

@@ -196,7 +196,7 @@ def copy(cluster: Cluster, sql: str, rows: int) -> Measured:
 
 def kept(medians: dict[str, Measured]) -> list[wire.Json]:
     return [
-        {"server": name, **asdict(measured), "growth_bytes": measured.growth_bytes} for name, measured in medians.items()
+        {"server": name, **asdict(median), "growth_bytes": median.growth_bytes} for name, median in medians.items()
     ]
 
 
