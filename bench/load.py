@@ -3,45 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import subprocess
-import tempfile
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from http import HTTPStatus
+from dataclasses import asdict
 from pathlib import Path
 
-from harness import report, wire
-from harness.process import CACHE, TARGET, TIDEGATE, Server, cpu_seconds
+from harness import report, wrk
+from harness.process import CACHE, TARGET, TIDEGATE, Server
+from harness.wrk import Load, Run
 
-SCRIPT = Path(__file__).resolve().parent / "post.lua"
-CONNECTIONS = 50
 WARM_SECONDS = 2
 
 HELLO, RMCP, NODE = "tidegate, one tool", "rmcp 3.9, one tool", "tidegate serve, ten tools"
 ASKING = "tidegate, one tool, behind a key"
-
-
-@dataclass(frozen=True)
-class Load:
-    """One kind of request to one server."""
-
-    server: str
-    request: str
-    method: str
-    params: wire.Json
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one run of wrk gave."""
-
-    requests_per_second: float
-    p50_ms: float
-    p99_ms: float
-    server_cpu_us_per_request: float
-
 
 LISTS = [Load(server, "tools/list", "tools/list", {}) for server in (HELLO, ASKING, RMCP)]
 CALLS = [
@@ -77,69 +50,20 @@ def main() -> None:
         for server in servers.values():
             running.enter_context(server)
         for load in loads:
-            check(servers[load.server], load)
-            run_wrk(servers[load.server], load, WARM_SECONDS)
+            wrk.check(servers[load.server], load)
+            wrk.run(servers[load.server], load, WARM_SECONDS)
         rounds = [
-            [run_wrk(servers[load.server], load, options.seconds) for load in loads] for _ in range(options.rounds)
+            [wrk.run(servers[load.server], load, options.seconds) for load in loads] for _ in range(options.rounds)
         ]
-    medians = [median(runs) for runs in zip(*rounds, strict=True)]
+    medians = [wrk.median(runs) for runs in zip(*rounds, strict=True)]
     keep_and_show(loads, medians)
-
-
-def check(server: Server, load: Load) -> None:
-    """One answer is looked at before thousands are counted."""
-    connection = wire.connect(server.address)
-    response = wire.send(connection, load.method, load.params, server.key)
-    text = response.read()
-    is_json = (response.getheader("Content-Type") or "").startswith("application/json")
-    result = json.loads(text).get("result") if response.status == HTTPStatus.OK and is_json else None
-    if result is None or result.get("isError") or not (result.get("tools") or result.get("content")):
-        raise RuntimeError(f"{load.server}, {load.request}: {response.status} {text[:1000]!r}")
-    connection.close()
-
-
-def run_wrk(server: Server, load: Load, seconds: int) -> Run:
-    body = json.dumps(wire.message(load.method, load.params), separators=(",", ":"))
-    lines = [f"{name}: {value}\n" for name, value in wire.headers(load.method, load.params.get("name"), server.key).items()]
-    with tempfile.TemporaryDirectory() as folder:
-        body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
-        body_path.write_text(body)
-        headers_path.write_text("".join(lines))
-        before = cpu_seconds(server.pid)
-        output = subprocess.run(
-            [
-                "wrk",
-                "--threads=1",
-                f"--connections={CONNECTIONS}",
-                f"--duration={seconds}s",
-                f"--script={SCRIPT}",
-                f"http://{server.address}/mcp",
-                "--",
-                body_path,
-                headers_path,
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        spent = cpu_seconds(server.pid) - before
-    counted = json.loads(output.splitlines()[-1])
-    if counted["failed"]:
-        raise RuntimeError(f"{load.server}, {load.request}: {output}")
-    requests = counted["requests"]
-    return Run(requests / counted["seconds"], counted["p50_ms"], counted["p99_ms"], spent / requests * 1e6)
-
-
-def median(runs: tuple[Run, ...]) -> Run:
-    columns = zip(*(asdict(run).values() for run in runs), strict=True)
-    return Run(*(statistics.median(column) for column in columns))
 
 
 def keep_and_show(loads: list[Load], medians: list[Run]) -> None:
     report.keep(
         "load",
         [
-            {"server": load.server, "request": load.request, **asdict(run)}
+            {"server": load.server, "request": load.request, **kept(run)}
             for load, run in zip(loads, medians, strict=True)
         ],
     )
@@ -160,6 +84,11 @@ def keep_and_show(loads: list[Load], medians: list[Run]) -> None:
         )
     header = ["50 connections", "requests/s", "times rmcp", "p50", "p99", "server CPU a request"]
     report.show("Load", header, sorted(rows))
+
+
+def kept(run: Run) -> dict[str, float]:
+    """The members of a run whose server asks nobody."""
+    return {name: value for name, value in asdict(run).items() if name != "others_cpu_us_per_request"}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -15,7 +16,8 @@ CACHE = Path(os.environ.get("TIDEGATE_BENCH_CACHE", Path.home() / ".cache/tidega
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 TIDEGATE = Path(os.environ.get("TIDEGATE_BINARY", TARGET / "release/tidegate"))
 
-START_SECONDS_MAX = 30
+START_SECONDS_MAX = 60
+CONNECT_POLL_SECONDS = 0.02
 STOP_SECONDS_MAX = 30
 RSS_SAMPLE_SECONDS = 0.02
 ADDRESS = re.compile(rb"(127\.0\.0\.1:\d+)")
@@ -26,20 +28,44 @@ KEY = re.compile(rb"(tg_\S+)")
 class Server:
     """A server on a free port of its own, from entering the block to leaving it."""
 
-    def __init__(self, *command: str | Path) -> None:
+    def __init__(self, *command: str | Path, address: str = "", variables: dict[str, str] | None = None) -> None:
+        """A server that does not say where it listens is told an `address`; `variables` join the environment's."""
         self.command = [str(part) for part in command]
-        self.address = ""
+        self.address = address
         self.key: str | None = None
+        self._environment = os.environ | (variables or {})
 
     @classmethod
-    def tidegate(cls, *arguments: str | Path) -> Server:
+    def tidegate(cls, *arguments: str | Path, variables: dict[str, str] | None = None) -> Server:
         """The release binary, which says on standard error where it listens and logs its calls there."""
-        return cls(TIDEGATE, "serve", "--listen", "127.0.0.1:0", *arguments)
+        return cls(TIDEGATE, "serve", "--listen", "127.0.0.1:0", *arguments, variables=variables)
 
     def __enter__(self) -> Server:
         output, writer = os.pipe()
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.DEVNULL, stdout=writer, stderr=writer, env=self._environment
+        )
         os.close(writer)
+        if self.address:
+            threading.Thread(target=discard, args=(output,), daemon=True).start()
+            self._wait_until_it_listens()
+        else:
+            self._read_address(output)
+            threading.Thread(target=discard, args=(output,), daemon=True).start()
+        return self
+
+    def _wait_until_it_listens(self) -> None:
+        host, port = self.address.split(":")
+        for _ in range(int(START_SECONDS_MAX / CONNECT_POLL_SECONDS)):
+            try:
+                socket.create_connection((host, int(port))).close()
+                return
+            except OSError:
+                time.sleep(CONNECT_POLL_SECONDS)
+        self.process.kill()
+        raise RuntimeError(f"{self.command} does not listen on {self.address}")
+
+    def _read_address(self, output: int) -> None:
         said = b""
         with os.fdopen(output, "rb", buffering=0, closefd=False) as lines:
             while not (found := ADDRESS.search(said)):
@@ -50,8 +76,6 @@ class Server:
         self.address = found[1].decode()
         if shown := KEY.search(said):
             self.key = shown[1].decode()
-        threading.Thread(target=discard, args=(output,), daemon=True).start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -66,6 +90,13 @@ class Server:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+
+def free_address() -> str:
+    """An address on which nobody listens at this moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def discard(descriptor: int) -> None:

@@ -39,7 +39,7 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     print(flush=True)
 
 
-def megabytes(count: int) -> str:
+def megabytes(count: float) -> str:
     return f"{count / 1e6:,.1f} MB"
 
 

@@ -1,4 +1,4 @@
-"""MCP 2026-07-28 over raw HTTP, timed to the byte; and JSON-RPC lines over stdio."""
+"""MCP over raw HTTP, timed to the byte; and JSON-RPC lines over stdio."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 REVISION = "2026-07-28"
+# The newest one that the peers speak.
+PEERS_REVISION = "2025-11-25"
 META = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
     "io.modelcontextprotocol/clientInfo": {"name": "tidegate-bench", "version": "1"},
@@ -24,6 +26,8 @@ TAIL_BYTES = 4096
 CALL_SECONDS_MAX = 900
 # A row within a text block: its opening brace, then the escaped quote of its first name.
 ROW_OPENING = b'{\\"'
+NO_ERROR = b'"isError":false'
+IS_ERROR = re.compile(rb'"isError":\s*true|"error":\s*\{')
 
 Json = dict[str, Any]
 
@@ -45,19 +49,20 @@ class Timing:
         return (self.rows or 0) / self.total_seconds
 
 
-def message(method: str, params: Json | None = None, request_id: int = 1) -> Json:
-    """A request of the revision."""
-    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**(params or {}), "_meta": META}}
+def message(method: str, params: Json | None = None, request_id: int = 1, revision: str = REVISION) -> Json:
+    """A request of the revision; the older one knows no metadata in each request."""
+    meta = {"_meta": META} if revision == REVISION else {}
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**(params or {}), **meta}}
 
 
-def headers(method: str, name: str | None = None, key: str | None = None) -> dict[str, str]:
+def headers(method: str, name: str | None = None, key: str | None = None, revision: str = REVISION) -> dict[str, str]:
     """The headers that a request of the revision must have, and the key that the server asks for."""
+    mirrored = {"Mcp-Method": method, **({"Mcp-Name": name} if name else {})}
     return {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": REVISION,
-        "Mcp-Method": method,
-        **({"Mcp-Name": name} if name else {}),
+        "MCP-Protocol-Version": revision,
+        **(mirrored if revision == REVISION else {}),
         **({"Authorization": f"Bearer {key}"} if key else {}),
     }
 
@@ -67,11 +72,15 @@ def connect(address: str) -> http.client.HTTPConnection:
 
 
 def send(
-    connection: http.client.HTTPConnection, method: str, params: Json, key: str | None = None
+    connection: http.client.HTTPConnection,
+    method: str,
+    params: Json,
+    key: str | None = None,
+    revision: str = REVISION,
 ) -> http.client.HTTPResponse:
     """Sends a request and gives its response once the headers are there."""
-    body = json.dumps(message(method, params)).encode()
-    connection.request("POST", "/mcp", body, headers(method, params.get("name"), key))
+    body = json.dumps(message(method, params, revision=revision)).encode()
+    connection.request("POST", "/mcp", body, headers(method, params.get("name"), key, revision))
     return connection.getresponse()
 
 
@@ -94,30 +103,49 @@ def sql_arguments(sql: str) -> Json:
 
 def time_sql(address: str, sql: str) -> Timing:
     """Runs a statement over a connection of its own and reads its answer away as it comes."""
+    return time_call(address, "sql", sql_arguments(sql), ROW_OPENING)
+
+
+def time_call(
+    address: str, tool: str, arguments: Json, row_mark: bytes, *, counted: bool = False, revision: str = REVISION
+) -> Timing:
+    """Calls a tool over a connection of its own and reads its answer away as it comes.
+
+    The first row is there with the first `row_mark`. Rows are what the server says or, `counted`, how many marks came.
+    """
     connection = connect(address)
     connection.connect()
     started = time.perf_counter()
-    response = send(connection, "tools/call", {"name": "sql", "arguments": sql_arguments(sql)})
+    response = send(connection, "tools/call", {"name": tool, "arguments": arguments}, revision=revision)
     headers_seconds = time.perf_counter() - started
     first_row_seconds: float | None = None
-    body_bytes, tail = 0, b""
+    body_bytes, marks, seam, tail = 0, 0, b"", b""
     while piece := response.read1(READ_BYTES):
         body_bytes += len(piece)
-        if first_row_seconds is None and ROW_OPENING in tail + piece:
+        joined = seam + piece
+        if first_row_seconds is None and row_mark in joined:
             first_row_seconds = time.perf_counter() - started
+        marks += joined.count(row_mark) if counted else 0
+        # One byte less than a mark: what is cut in two is found once.
+        seam = joined[1 - len(row_mark) :]
         tail = (tail + piece)[-TAIL_BYTES:]
     total_seconds = time.perf_counter() - started
     connection.close()
-    rows = re.search(rb'"dev\.tidegate/rows":(\d+)', tail)
+    said = re.search(rb'"dev\.tidegate/rows":(\d+)', tail)
     return Timing(
         headers_seconds=headers_seconds,
         first_row_seconds=first_row_seconds,
         total_seconds=total_seconds,
         body_bytes=body_bytes,
-        rows=int(rows[1]) if rows else None,
-        is_error=b'"isError":false' not in tail,
+        rows=marks if counted else int(said[1]) if said else None,
+        is_error=response.status != HTTPStatus.OK or is_error(tail, revision),
         tail=tail.decode(errors="replace"),
     )
+
+
+def is_error(tail: bytes, revision: str) -> bool:
+    """Whether an answer that ends so failed. The peers leave out that it did not."""
+    return NO_ERROR not in tail if revision == REVISION else IS_ERROR.search(tail) is not None
 
 
 class Stdio:

@@ -1,0 +1,92 @@
+"""A throw-away PostgreSQL 15 with the accounts of pgbench, and what its processes spend."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.process import ROOT, cpu_seconds
+
+SCRIPT = ROOT / "scripts/postgres"
+VERSION = "15"
+ROWS_PER_SCALE = 100_000
+# The roles that servers log in as and run as. What lies in a throw-away cluster is no secret.
+LOGIN, READER = "bench", "reader"
+# So much that the tables lie in memory, as they would on any server that is asked often.
+SHARED_BUFFERS = "1GB"
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The running server."""
+
+    superuser: str
+    port: int
+    folder: Path
+    bin: Path
+
+    @property
+    def target(self) -> str:
+        """Where the servers find it: over TCP, without TLS, as a role that owns nothing."""
+        return f"host=127.0.0.1 port={self.port} user={LOGIN} password={LOGIN} dbname=postgres sslmode=disable"
+
+    def ask(self, sql: str) -> str:
+        """What psql prints of a statement of the superuser."""
+        command = [self.bin / "psql", "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", "--command", sql, self.superuser]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def fill(self, scale: int) -> int:
+        """Makes the tables of pgbench anew; gives the accounts."""
+        command = [self.bin / "pgbench", "--initialize", "--quiet", f"--scale={scale}", self.superuser]
+        subprocess.run(command, check=True, capture_output=True)
+        self.ask(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {LOGIN}, {READER}")
+        # Hint bits are written now, and not by whoever is the first to read.
+        self.ask("SELECT sum(abalance) FROM pgbench_accounts")
+        return scale * ROWS_PER_SCALE
+
+    def connections(self) -> int:
+        """Those that the servers under measurement hold at this moment."""
+        return int(self.ask(f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{LOGIN}'"))
+
+    def cpu_seconds(self) -> float:
+        """The processor time of all processes of the server, those that ended included."""
+        postmaster = int((self.folder / "data/postmaster.pid").read_text().split()[0])
+        # After the name, which may hold spaces: times of children that were waited for stand 14th and 15th.
+        fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
+        ended = (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
+        return ended + sum(living_cpu_seconds(pid) for pid in [postmaster, *children(postmaster)])
+
+
+def within_cluster() -> Cluster:
+    """The cluster that this script runs in. Without one, the script begins again within a new one."""
+    if "TIDEGATE_TEST_POSTGRES" not in os.environ:
+        sys.stdout.flush()
+        os.execv(SCRIPT, [str(SCRIPT), "run", "--version", VERSION, "--", sys.executable, *sys.argv])
+    tcp = dict(part.split("=") for part in os.environ["TIDEGATE_TEST_POSTGRES_TCP"].split())
+    cluster = Cluster(
+        superuser=os.environ["TIDEGATE_TEST_POSTGRES"],
+        port=int(tcp["port"]),
+        folder=Path(os.environ["TIDEGATE_TEST_POSTGRES_FOLDER"]),
+        bin=Path(os.environ["TIDEGATE_TEST_POSTGRES_BIN"]),
+    )
+    cluster.ask(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
+    subprocess.run([SCRIPT, "restart", cluster.folder], check=True)
+    cluster.ask(f"CREATE ROLE {READER} NOLOGIN")
+    cluster.ask(f"CREATE ROLE {LOGIN} LOGIN NOINHERIT PASSWORD '{LOGIN}' IN ROLE {READER}")
+    return cluster
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def living_cpu_seconds(pid: int) -> float:
+    """0 for a process that has ended since it was listed."""
+    try:
+        return cpu_seconds(pid)
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,119 @@
+"""Load by wrk: one kind of request, sent by many connections as soon as the last answer is there."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+from harness import wire
+from harness.process import Server, cpu_seconds
+
+SCRIPT = Path(__file__).resolve().parents[1] / "post.lua"
+CONNECTIONS = 50
+# Stands for a number of six digits, another in each request.
+RANDOM = "@random@"
+RANDOM_EXAMPLE = 100_000
+
+
+@dataclass(frozen=True)
+class Load:
+    """One kind of request to one server."""
+
+    server: str
+    request: str
+    method: str
+    params: wire.Json
+    revision: str = wire.REVISION
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of wrk gave, or the medians of several."""
+
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+    server_cpu_us_per_request: float
+    # Of the processes that the server asks; 0 where none are looked at.
+    others_cpu_us_per_request: float = 0.0
+
+
+def check(server: Server, load: Load) -> int:
+    """One answer is looked at before thousands are counted. Gives its bytes."""
+    params = json.loads(json.dumps(load.params).replace(f'"{RANDOM}"', str(RANDOM_EXAMPLE)))
+    connection = wire.connect(server.address)
+    response = wire.send(connection, load.method, params, server.key, load.revision)
+    text = response.read()
+    is_json = (response.getheader("Content-Type") or "").startswith("application/json")
+    result = json.loads(text).get("result") if response.status == HTTPStatus.OK and is_json else None
+    if result is None or result.get("isError") or not (result.get("tools") or result.get("content")):
+        raise RuntimeError(f"{load.server}, {load.request}: {response.status} {text[:1000]!r}")
+    connection.close()
+    return len(text)
+
+
+def run(
+    server: Server,
+    load: Load,
+    seconds: int,
+    *,
+    others: Callable[[], float] | None = None,
+    answers_read: bool = False,
+) -> Run:
+    """Loads the server; `others` tells the processor seconds of the processes that it asks.
+
+    Raises RuntimeError when a request fails; `answers_read`, also when only its tool does.
+    """
+    before, others_before = cpu_seconds(server.pid), others() if others else 0.0
+    counted = counts(server, load, seconds, answers_read)
+    spent = cpu_seconds(server.pid) - before
+    others_spent = others() - others_before if others else 0.0
+    requests = counted["requests"]
+    if counted["failed"] or not requests:
+        raise RuntimeError(f"{load.server}, {load.request}: {counted}")
+    return Run(
+        requests / counted["seconds"],
+        counted["p50_ms"],
+        counted["p99_ms"],
+        spent / requests * 1e6,
+        others_spent / requests * 1e6,
+    )
+
+
+def counts(server: Server, load: Load, seconds: int, answers_read: bool) -> wire.Json:
+    """What wrk itself says."""
+    body = json.dumps(wire.message(load.method, load.params, revision=load.revision), separators=(",", ":"))
+    headers = wire.headers(load.method, load.params.get("name"), server.key, load.revision)
+    with tempfile.TemporaryDirectory() as folder:
+        body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
+        body_path.write_text(body)
+        headers_path.write_text("".join(f"{name}: {value}\n" for name, value in headers.items()))
+        output = subprocess.run(
+            [
+                "wrk",
+                "--threads=1",
+                f"--connections={CONNECTIONS}",
+                f"--duration={seconds}s",
+                f"--script={SCRIPT}",
+                f"http://{server.address}/mcp",
+                "--",
+                body_path,
+                headers_path,
+                *(["read"] if answers_read else []),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    counted: wire.Json = json.loads(output.splitlines()[-1])
+    return counted
+
+
+def median(runs: tuple[Run, ...]) -> Run:
+    return Run(*(statistics.median(column) for column in zip(*map(astuple, runs), strict=True)))
