@@ -1,7 +1,7 @@
 //! From entries of the file to declarations of tools, resources and prompts.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{
@@ -127,7 +127,9 @@ pub(super) fn resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Resu
                 format,
             })
         }
-        (None, Some(file)) => collect(file_source(file, path, folder), &mut problems),
+        (None, Some(file)) => collect(file_source(file, path, folder), &mut problems)
+            .zip(inputs)
+            .map(|((folder, path), inputs)| ResourceSource::File { folder, path, inputs }),
         _ => {
             problems.push(Problem::new(path, "wants either sql or file, and not both"));
             None
@@ -150,7 +152,7 @@ pub(super) fn resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Resu
 }
 
 /// Everything before the first variable's name is fixed; what a variable says stays in that folder.
-fn file_source(file: &str, path: &str, folder: &Path) -> Result<ResourceSource, Problems> {
+fn file_source(file: &str, path: &str, folder: &Path) -> Result<(PathBuf, TextTemplate), Problems> {
     let fixed = file.split("{{").next().unwrap_or_default();
     let (below, name) = match fixed.rfind('/') {
         Some(slash) => file.split_at(slash + 1),
@@ -158,7 +160,7 @@ fn file_source(file: &str, path: &str, folder: &Path) -> Result<ResourceSource, 
     };
     let template = TextTemplate::parse(name);
     let path = template.map_err(|error| vec![Problem::new(format!("{path}.file"), error.to_string())])?;
-    Ok(ResourceSource::File { folder: folder.join(below), path })
+    Ok((folder.join(below), path))
 }
 
 /// The declared prompt that `entry` describes.
