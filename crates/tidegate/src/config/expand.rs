@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use tidegate_tools::declared::escape_braces;
+
 use super::Seen;
 
 /// Secrets in files are short.
@@ -24,7 +26,31 @@ pub(crate) struct Variables<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expanded {
     AsWritten,
-    Filled(String),
+    Filled(Filled),
+}
+
+/// A text with its variables put in.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Filled {
+    /// The whole.
+    pub(crate) text: String,
+    /// The whole as a template in which only the braces that were written mean anything.
+    pub(crate) template: String,
+    /// What the variables hold, which is told to nobody.
+    pub(crate) values: Vec<String>,
+}
+
+impl Filled {
+    fn push_text(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.template.push_str(text);
+    }
+
+    fn push_value(&mut self, value: String) {
+        self.text.push_str(&value);
+        self.template.push_str(&escape_braces(&value));
+        self.values.push(value);
+    }
 }
 
 impl<'a> Variables<'a> {
@@ -47,22 +73,22 @@ impl<'a> Variables<'a> {
         if !text.contains("${") {
             return Ok(Expanded::AsWritten);
         }
-        let mut filled = String::new();
+        let mut filled = Filled::default();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
-                filled.push_str(before);
-                filled.push_str("${");
+                filled.push_text(before);
+                filled.push_text("${");
                 rest = after;
                 continue;
             }
-            filled.push_str(before);
+            filled.push_text(before);
             let (inside, behind) =
                 after.split_once('}').ok_or("has ${ without a closing }; write $${ for ${ itself")?;
-            filled.push_str(&self.value(inside)?);
+            filled.push_value(self.value(inside)?);
             rest = behind;
         }
-        filled.push_str(rest);
+        filled.push_text(rest);
         Ok(Expanded::Filled(filled))
     }
 
@@ -120,7 +146,8 @@ mod tests {
 
     #[track_caller]
     fn filled(text: &str, expected: &str) {
-        assert_eq!(expand(text), Ok(Expanded::Filled(expected.to_owned())));
+        let Ok(Expanded::Filled(filled)) = expand(text) else { panic!("{text} holds no variables") };
+        assert_eq!(filled.text, expected);
     }
 
     #[test]
@@ -130,6 +157,14 @@ mod tests {
         filled("${ODD}", "${HOST}: {a}");
         filled("${NONE:-5s}${EMPTY:-x}${EMPTY}", "5sx");
         filled("$${HOST} ${HOST}", "${HOST} db.example.com");
+    }
+
+    #[test]
+    fn braces_of_values_mean_nothing() {
+        let Ok(Expanded::Filled(filled)) = expand("{id} ${ODD}") else { panic!("it holds a variable") };
+        assert_eq!(filled.text, "{id} ${HOST}: {a}");
+        assert_eq!(filled.template, "{id} ${{HOST}}: {{a}}");
+        assert_eq!(filled.values, ["${HOST}: {a}"]);
     }
 
     #[test]
