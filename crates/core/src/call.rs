@@ -26,7 +26,7 @@ pub struct Call {
     pub log_level: Option<LogLevel>,
     /// W3C `traceparent` of the caller, to join our log lines to.
     pub trace_parent: Option<String>,
-    /// Whether everything about this call is to be logged, whatever the level.
+    /// Whether everything about this call is to be logged, whatever the level; only for who operates the node.
     pub trace: bool,
     /// Whether it is made on behalf of a call that runs already, so that it need not wait for a place among the
     /// running ones: were both to wait, each could wait for the other.

@@ -51,6 +51,9 @@ impl Default for Allowed {
     }
 }
 
+/// Who holds this access name runs the node: sees and ends everybody's jobs, and may have a call logged whole.
+const OPERATOR: &str = "operator";
+
 /// What a principal may reach: the sum of its roles. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {
@@ -78,6 +81,11 @@ impl Grants {
     /// What is open to everybody as long as nobody has to prove who they are: all but what demands an access name.
     pub fn open() -> Self {
         Self { access: Allowed::NOTHING, ..Self::everything() }
+    }
+
+    /// Whether its holder runs the node.
+    pub fn operates(&self) -> bool {
+        self.access.includes(OPERATOR)
     }
 
     /// What this or `other` grants.

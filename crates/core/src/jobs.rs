@@ -8,9 +8,6 @@ use parking_lot::Mutex;
 use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
 
-/// Who holds this access name sees and cancels everybody's jobs.
-const OPERATOR: &str = "operator";
-
 /// All open jobs and a bounded number of ended ones.
 #[derive(Debug)]
 pub struct Jobs {
@@ -89,5 +86,5 @@ impl Jobs {
 }
 
 fn may_see(caller: &Caller, owner: &Caller) -> bool {
-    caller.is_same_as(owner) || caller.principal.grants.access.includes(OPERATOR)
+    caller.is_same_as(owner) || caller.principal.grants.operates()
 }

@@ -130,7 +130,9 @@ impl Registry {
         let inline = route.limits.inline.unwrap_or(limits.inline).and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
         let running = (!call.holds_place).then(|| self.running.clone());
-        let span = tracing::info_span!("call", trace = call.trace, parent = call.trace_parent.as_deref());
+        // The log of a call is long; a caller must not be able to fill it.
+        let trace = call.trace && call.caller.principal.grants.operates();
+        let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let job = Arc::new(Job::new(call, route.variables, inline, timeout));
         if !self.jobs.open(job.clone()) {
             let message = format!("more than {} calls are open; try again later", self.jobs.open_max());

@@ -20,7 +20,7 @@ use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
 use super::databases::OpenDatabases;
 use super::problem::Problem;
 use super::types::Config;
-use super::{Broken, Loaded, entries, identity};
+use super::{Broken, Loaded, doubles, entries, identity};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
@@ -157,6 +157,8 @@ impl Assembly {
             let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
             entries.limits(limits).cache(cache).generation(generation)
         });
+        let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
+        doubles::check(config, &offered, &mut problems);
         state = toolsets(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline) };
         state = sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
@@ -193,13 +195,6 @@ async fn sql_tools(
     problems: &mut Vec<Problem>,
     warnings: &mut Vec<String>,
 ) -> State {
-    let mut names = BTreeSet::new();
-    for (index, entry) in config.tools.iter().enumerate() {
-        if !names.insert(&entry.name) {
-            let message = format!("{} is the name of another", entry.name);
-            problems.push(Problem::new(format!("tools[{index}].name"), message));
-        }
-    }
     let view = state.view().clone();
     let of_databases = config.tools.iter().enumerate().filter(|(_, entry)| entry.http.is_none());
     let preparing: Vec<_> = of_databases

@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
-use super::expand::{Expanded, Held, Variables};
+use super::expand::{Expanded, Filled, Held, Variables};
 use super::problem::Problem;
 
 /// Longer files are refused.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Values of a document, those that aliases repeat included.
 const VALUES_MAX: usize = 200_000;
+/// Bytes of texts of a document, those that aliases repeat included.
+const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const DEPTH_MAX: usize = 64;
 const TAGGED: &str = "tags (!…) are not understood; write the value alone";
 
@@ -36,17 +38,23 @@ pub(crate) struct Document {
     pub(crate) value: Value,
     /// Where each value stands, by its path (`tools[0].sql`).
     places: BTreeMap<String, Place>,
-    /// Values that hold variables, as they were written: what a variable holds is told to nobody.
-    written: BTreeMap<String, String>,
-    /// What the variables hold.
-    held: Vec<Held>,
+    /// Values that hold variables: what a variable holds is told to nobody.
+    filled: BTreeMap<String, Variable>,
+}
+
+/// A value that holds variables.
+#[derive(Debug)]
+struct Variable {
+    /// As it was written.
+    written: String,
+    filled: Filled,
 }
 
 impl Document {
     /// What stands in no file.
     pub(crate) fn empty(path: &Path) -> Self {
-        let (places, written) = (BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), value: Value::Null, places, written, held: Vec::new() }
+        let (places, filled) = (BTreeMap::new(), BTreeMap::new());
+        Self { path: path.to_owned(), value: Value::Null, places, filled }
     }
 
     /// Reads the file at `path`.
@@ -75,20 +83,14 @@ impl Document {
         }
         let root =
             builder.root.unwrap_or(Node { place: Place { line: 1, column: 1 }, kind: Kind::Plain(String::new()) });
-        let mut flat = Flat {
-            places: BTreeMap::new(),
-            written: BTreeMap::new(),
-            held: Vec::new(),
-            problems: Vec::new(),
-            variables,
-        };
+        let mut flat = Flat { places: BTreeMap::new(), filled: BTreeMap::new(), problems: Vec::new(), variables };
         // An empty file says nothing, which is a configuration too.
         let value = match flat.value(&root, String::new()) {
             Value::Null => Value::Object(Map::new()),
             value => value,
         };
         if flat.problems.is_empty() {
-            Ok(Self { path: path.to_owned(), value, places: flat.places, written: flat.written, held: flat.held })
+            Ok(Self { path: path.to_owned(), value, places: flat.places, filled: flat.filled })
         } else {
             Err(flat.problems)
         }
@@ -110,13 +112,37 @@ impl Document {
 
     /// The value at `path` as it was written, if it holds variables.
     pub(crate) fn written(&self, path: &str) -> Option<&str> {
-        self.written.get(path).map(String::as_str)
+        self.filled.get(path).map(|variable| variable.written.as_str())
+    }
+
+    /// The value at `path` as a template in which braces that variables hold mean nothing, if it holds any.
+    pub(crate) fn template(&self, path: &str) -> Option<&str> {
+        self.filled.get(path).map(|variable| variable.filled.template.as_str())
     }
 
     /// `text` as it may be told: with the names of variables for what they hold.
     pub(crate) fn told(&self, text: &str) -> String {
-        self.held.iter().fold(text.to_owned(), |text, held| held.hidden_in(&text))
+        let held = self.filled.values().flat_map(|variable| &variable.filled.values);
+        held.fold(text.to_owned(), |text, held| held.hidden_in(&text))
     }
+
+    /// What the variables of the value at `path`, and of all values in it, hold.
+    pub(crate) fn values_within(&self, path: &str) -> impl Iterator<Item = &str> {
+        let within = self.filled.range(path.to_owned()..).take_while(move |(other, _)| other.starts_with(path));
+        let within = within.filter(move |(other, _)| is_within(other, path));
+        within.flat_map(|(_, variable)| variable.filled.values.iter().map(Held::value))
+    }
+
+    /// The nearest value at or around `path` that holds variables, as it was written.
+    pub(crate) fn written_around(&self, path: &str) -> Option<&str> {
+        let mut around = self.filled.iter().filter(|(other, _)| is_within(path, other));
+        around.next_back().map(|(_, variable)| variable.written.as_str())
+    }
+}
+
+/// Whether `path` is that of the value at `around`, or of one in it.
+fn is_within(path: &str, around: &str) -> bool {
+    path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', ' ']))
 }
 
 #[derive(Debug, Clone)]
@@ -147,6 +173,7 @@ struct Builder {
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     values: usize,
+    text_bytes: usize,
     documents: usize,
 }
 
@@ -170,6 +197,7 @@ impl Builder {
                     return refuse(TAGGED);
                 }
                 let text = Cow::clone(text).into_owned();
+                self.text_bytes += text.len();
                 let kind = if *style == ScalarStyle::Plain { Kind::Plain(text) } else { Kind::Text(text) };
                 self.close(Node { place, kind }, *anchor)
             }
@@ -191,8 +219,13 @@ impl Builder {
             },
             Event::Alias(anchor) => match self.anchors.get(anchor).cloned() {
                 Some(node) => {
+                    let size = Size::of(&node);
+                    if self.open.len() + size.depth > DEPTH_MAX {
+                        return refuse("is nested too deeply");
+                    }
                     // The node itself is counted when it is put where it belongs.
-                    self.values += size(&node) - 1;
+                    self.values += size.values - 1;
+                    self.text_bytes += size.text_bytes;
                     self.close(node, 0)
                 }
                 None => refuse("refers to something that is not there"),
@@ -206,6 +239,14 @@ impl Builder {
         self.values += 1;
         if self.values > VALUES_MAX {
             return Err(vec![Problem::at(node.place, format!("makes the file larger than {VALUES_MAX} values"))]);
+        }
+        if anchor > 0 {
+            // What may be repeated is kept a second time.
+            self.text_bytes += Size::of(&node).text_bytes;
+        }
+        if self.text_bytes > TEXT_BYTES_MAX {
+            let message = format!("makes the texts of the file larger than {TEXT_BYTES_MAX} bytes");
+            return Err(vec![Problem::at(node.place, message)]);
         }
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
@@ -230,20 +271,38 @@ impl Builder {
     }
 }
 
-/// An alias repeats a node with all that is in it.
-fn size(node: &Node) -> usize {
-    match &node.kind {
-        Kind::Plain(_) | Kind::Text(_) => 1,
-        Kind::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Kind::Map(members) => 1 + members.iter().map(|(_, _, node)| size(node)).sum::<usize>(),
+/// How much a node is, with all that is in it: an alias repeats it.
+struct Size {
+    values: usize,
+    text_bytes: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn of(node: &Node) -> Self {
+        match &node.kind {
+            Kind::Plain(text) | Kind::Text(text) => Self { values: 1, text_bytes: text.len(), depth: 0 },
+            Kind::List(items) => Self::around(0, items.iter()),
+            Kind::Map(members) => {
+                let names = members.iter().map(|(name, _, _)| name.len()).sum();
+                Self::around(names, members.iter().map(|(_, _, node)| node))
+            }
+        }
+    }
+
+    fn around<'a>(text_bytes: usize, nodes: impl Iterator<Item = &'a Node>) -> Self {
+        nodes.map(Self::of).fold(Self { values: 1, text_bytes, depth: 1 }, |sum, inner| Self {
+            values: sum.values + inner.values,
+            text_bytes: sum.text_bytes + inner.text_bytes,
+            depth: sum.depth.max(inner.depth + 1),
+        })
     }
 }
 
 /// Makes values out of nodes and notes their places.
 struct Flat<'a> {
     places: BTreeMap<String, Place>,
-    written: BTreeMap<String, String>,
-    held: Vec<Held>,
+    filled: BTreeMap<String, Variable>,
     problems: Vec<Problem>,
     variables: &'a Variables<'a>,
 }
@@ -275,10 +334,10 @@ impl Flat<'_> {
             Ok(Expanded::AsWritten) if is_plain => plain(text),
             Ok(Expanded::AsWritten) => Value::from(text),
             // What a variable holds is text, whatever it looks like.
-            Ok(Expanded::Filled(filled, held)) => {
-                self.written.insert(path, text.to_owned());
-                self.held.extend(held);
-                Value::from(filled)
+            Ok(Expanded::Filled(filled)) => {
+                let value = Value::from(filled.text.as_str());
+                self.filled.insert(path, Variable { written: text.to_owned(), filled });
+                value
             }
             Err(message) => {
                 self.problems.push(Problem::at(place, message));
@@ -343,6 +402,10 @@ mod tests {
             .collect();
         let problems = parse(&format!("l0: &l0 [x]\n{bomb}")).unwrap_err();
         assert!(problems[0].message.contains("larger than"), "{problems:?}");
+        let long = format!("l: &l {}\nall: [{}]\n", "x".repeat(1 << 20), vec!["*l"; 20].join(", "));
+        assert!(parse(&long).unwrap_err()[0].message.contains("larger than 16777216 bytes"));
+        let chain: String = (1..100).map(|level| format!("l{level}: &l{level} [*l{}]\n", level - 1)).collect();
+        assert_eq!(parse(&format!("l0: &l0 x\n{chain}")).unwrap_err()[0].message, "is nested too deeply");
         let many = "- [1, 2, 3, [4, [5]]]\n".repeat(15_000);
         assert!(parse(&many).is_ok(), "a long honest file is taken");
         assert!(parse(&"[".repeat(100)).is_err());

@@ -1,7 +1,7 @@
 //! From entries of the file to declarations of tools, resources and prompts.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use tidegate_core::{
 use tidegate_query::{Format, Isolation, Transaction};
 use tidegate_tools::declared::{
     DeclaredHttpTool, DeclaredPrompt, DeclaredResource, HttpDefinition, Input, InputKind, PromptPart, ResourceSource,
-    Scalar, SqlTool, TextTemplate, escape_braces,
+    Scalar, SqlTool, TextTemplate,
 };
 
 use super::Loaded;
@@ -26,10 +26,6 @@ type Problems = Vec<Problem>;
 /// The declared tool that `entry`, which stands at `path`, describes.
 pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problems> {
     let mut problems = Vec::new();
-    if !is_tool_name(&entry.name) {
-        let message = format!("{:?} is no name of a tool: 1 to 128 of letters, digits, _, - and .", entry.name);
-        problems.push(Problem::new(format!("{path}.name"), message));
-    }
     let Some(sql) = &entry.sql else {
         problems.push(Problem::new(path, "sql is missing: the statement that the tool runs"));
         return Err(problems);
@@ -67,20 +63,19 @@ pub(super) fn http_tool(
     }
     let inputs = collect(inputs(&entry.input, path), &mut problems);
     let access = collect(access(&entry.access, &entry.from, path), &mut problems);
-    let plain = |member: &str, text: &str| match loaded.written(&format!("{path}.http.{member}")) {
-        Some(written) if !mentions_parameter(written) => escape_braces(text),
-        _ => text.to_owned(),
-    };
+    let at = |member: &str| format!("{path}.http.{member}");
+    let text = |member: &str, text: &str| loaded.template(&at(member)).unwrap_or(text).to_owned();
+    let query =
+        http.query.iter().map(|(name, value)| (name.clone(), template(value, &at(&format!("query.{name}")), loaded)));
+    let headers = http.headers.iter().map(|(name, value)| (name.clone(), text(&format!("headers.{name}"), value)));
+    let held = ["url", "query", "headers", "body"].map(at);
     let request = HttpDefinition {
         method: http.method.clone(),
-        url: plain("url", &http.url),
-        query: http.query.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        headers: http
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), plain(&format!("headers.{name}"), value)))
-            .collect(),
-        body: http.body.clone(),
+        url: text("url", &http.url),
+        query: query.collect(),
+        headers: headers.collect(),
+        body: http.body.as_ref().map(|body| template(body, &at("body"), loaded)),
+        secrets: held.iter().flat_map(|path| loaded.values_within(path)).map(str::to_owned).collect(),
         rows: http.rows.clone(),
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
@@ -101,16 +96,22 @@ pub(super) fn http_tool(
     }
 }
 
-/// Whether a text has braces beside those of its variables.
-fn mentions_parameter(written: &str) -> bool {
-    let mut rest = written;
-    while let Some((before, after)) = rest.split_once("${") {
-        if before.contains('{') {
-            return true;
+/// `value`, which stands at `path`, with the braces that variables hold as what they are.
+fn template(value: &Value, path: &str, loaded: &Loaded) -> Value {
+    match value {
+        Value::String(text) => Value::from(loaded.template(path).unwrap_or(text)),
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.map(|(index, item)| template(item, &format!("{path}[{index}]"), loaded)).collect()
         }
-        rest = after.split_once('}').map_or("", |(_, behind)| behind);
+        Value::Object(members) => {
+            let members = members.iter();
+            let members =
+                members.map(|(name, member)| (name.clone(), template(member, &format!("{path}.{name}"), loaded)));
+            Value::Object(members.collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
-    rest.contains('{')
 }
 
 /// The declared resource that `entry` describes; its file is below `folder`.
@@ -129,7 +130,9 @@ pub(super) fn resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Resu
                 format,
             })
         }
-        (None, Some(file)) => collect(file_source(file, path, folder), &mut problems),
+        (None, Some(file)) => collect(file_source(file, path, folder), &mut problems)
+            .zip(inputs)
+            .map(|((folder, path), inputs)| ResourceSource::File { folder, path, inputs }),
         _ => {
             problems.push(Problem::new(path, "wants either sql or file, and not both"));
             None
@@ -152,7 +155,7 @@ pub(super) fn resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Resu
 }
 
 /// Everything before the first variable's name is fixed; what a variable says stays in that folder.
-fn file_source(file: &str, path: &str, folder: &Path) -> Result<ResourceSource, Problems> {
+fn file_source(file: &str, path: &str, folder: &Path) -> Result<(PathBuf, TextTemplate), Problems> {
     let fixed = file.split("{{").next().unwrap_or_default();
     let (below, name) = match fixed.rfind('/') {
         Some(slash) => file.split_at(slash + 1),
@@ -160,7 +163,7 @@ fn file_source(file: &str, path: &str, folder: &Path) -> Result<ResourceSource, 
     };
     let template = TextTemplate::parse(name);
     let path = template.map_err(|error| vec![Problem::new(format!("{path}.file"), error.to_string())])?;
-    Ok(ResourceSource::File { folder: folder.join(below), path })
+    Ok((folder.join(below), path))
 }
 
 /// The declared prompt that `entry` describes.
@@ -351,10 +354,6 @@ fn annotations(entry: AnnotationsEntry) -> ToolAnnotations {
         idempotent: entry.idempotent,
         open_world: entry.open_world,
     }
-}
-
-fn is_tool_name(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
 /// The value, or its problems among the others.

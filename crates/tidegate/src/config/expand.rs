@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use tidegate_tools::declared::escape_braces;
+
 use super::Seen;
 
 /// Secrets in files are short.
@@ -27,8 +29,7 @@ pub(crate) struct Variables<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Expanded {
     AsWritten,
-    /// The text, and what each variable in it holds.
-    Filled(String, Vec<Held>),
+    Filled(Filled),
 }
 
 /// What a variable holds that did not stand in the configuration.
@@ -46,6 +47,11 @@ impl std::fmt::Debug for Held {
 }
 
 impl Held {
+    /// What it holds.
+    pub(crate) fn value(&self) -> &str {
+        &self.value
+    }
+
     /// `text` with the variable's name for what it holds.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
         if self.value.len() < HIDDEN_BYTES_MIN {
@@ -54,6 +60,30 @@ impl Held {
         // As it stands between the quotation marks of a message.
         let quoted = format!("{:?}", self.value);
         text.replace(&quoted[1..quoted.len() - 1], &self.written).replace(&self.value, &self.written)
+    }
+}
+
+/// A text with its variables put in.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Filled {
+    /// The whole.
+    pub(crate) text: String,
+    /// The whole as a template in which only the braces that were written mean anything.
+    pub(crate) template: String,
+    /// What the variables hold, which is told to nobody.
+    pub(crate) values: Vec<Held>,
+}
+
+impl Filled {
+    fn push_text(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.template.push_str(text);
+    }
+
+    fn push_value(&mut self, value: String, inside: &str) {
+        self.text.push_str(&value);
+        self.template.push_str(&escape_braces(&value));
+        self.values.push(Held { value, written: format!("${{{inside}}}") });
     }
 }
 
@@ -77,26 +107,23 @@ impl<'a> Variables<'a> {
         if !text.contains("${") {
             return Ok(Expanded::AsWritten);
         }
-        let mut filled = String::new();
-        let mut held = Vec::new();
+        let mut filled = Filled::default();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(before) = before.strip_suffix('$') {
-                filled.push_str(before);
-                filled.push_str("${");
+                filled.push_text(before);
+                filled.push_text("${");
                 rest = after;
                 continue;
             }
-            filled.push_str(before);
+            filled.push_text(before);
             let (inside, behind) =
                 after.split_once('}').ok_or("has ${ without a closing }; write $${ for ${ itself")?;
-            let value = self.value(inside)?;
-            filled.push_str(&value);
-            held.push(Held { value, written: format!("${{{inside}}}") });
+            filled.push_value(self.value(inside)?, inside);
             rest = behind;
         }
-        filled.push_str(rest);
-        Ok(Expanded::Filled(filled, held))
+        filled.push_text(rest);
+        Ok(Expanded::Filled(filled))
     }
 
     fn value(&self, inside: &str) -> Result<String, String> {
@@ -155,8 +182,8 @@ mod tests {
 
     #[track_caller]
     fn filled(text: &str, expected: &str) {
-        let Ok(Expanded::Filled(filled, _)) = expand(text) else { panic!("{text} is filled") };
-        assert_eq!(filled, expected);
+        let Ok(Expanded::Filled(filled)) = expand(text) else { panic!("{text} holds no variables") };
+        assert_eq!(filled.text, expected);
     }
 
     #[test]
@@ -170,11 +197,20 @@ mod tests {
 
     #[test]
     fn what_a_variable_holds_is_hidden_by_its_name() {
-        let Ok(Expanded::Filled(_, held)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
+        let Ok(Expanded::Filled(filled)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
+        let held = filled.values;
         let told =
             held.iter().fold(r#"db.example.com is "a \"b\"", an ace"#.to_owned(), |text, held| held.hidden_in(&text));
         assert_eq!(told, r#"${HOST} is "${QUOTED}", an ace"#);
         assert_eq!(format!("{held:?}"), "[${HOST}, ${QUOTED}, ${SHORT}]");
+    }
+
+    #[test]
+    fn braces_of_values_mean_nothing() {
+        let Ok(Expanded::Filled(filled)) = expand("{id} ${ODD}") else { panic!("it holds a variable") };
+        assert_eq!(filled.text, "{id} ${HOST}: {a}");
+        assert_eq!(filled.template, "{id} ${{HOST}}: {{a}}");
+        assert_eq!(filled.values[0].value(), "${HOST}: {a}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod assemble;
 mod databases;
 mod document;
+mod doubles;
 mod entries;
 mod expand;
 mod identity;
@@ -105,9 +106,9 @@ impl Loaded {
         self.folder().join(path).components().collect()
     }
 
-    /// The value at `path` as it was written, if it holds variables.
-    pub(crate) fn written(&self, path: &str) -> Option<&str> {
-        self.document.written(path)
+    /// The value at `path` as a template in which braces that variables hold mean nothing, if it holds any.
+    pub(crate) fn template(&self, path: &str) -> Option<&str> {
+        self.document.template(path)
     }
 
     /// `text` as it may be told: with the names of variables for what they hold.
@@ -115,10 +116,30 @@ impl Loaded {
         self.document.told(text)
     }
 
-    /// The problems as text for people.
-    pub(crate) fn broken(&self, problems: &[Problem]) -> Broken {
-        Broken(report(problems, self.path(), Some(&self.document)))
+    /// What the variables of the value at `path`, and of all values in it, hold.
+    pub(crate) fn values_within(&self, path: &str) -> impl Iterator<Item = &str> {
+        self.document.values_within(path)
     }
+
+    /// The problems as text for people. What is said of a value that holds variables may quote them, and stays unsaid.
+    pub(crate) fn broken(&self, problems: &[Problem]) -> Broken {
+        let problems: Vec<Problem> = problems
+            .iter()
+            .map(|problem| match self.document.written_around(&problem.path) {
+                Some(written) => Problem { message: unsaid(written), ..problem.clone() },
+                None => problem.clone(),
+            })
+            .collect();
+        Broken(report(&problems, self.path(), Some(&self.document)))
+    }
+}
+
+/// Stands for what would quote the variables of a value that was `written` so.
+fn unsaid(written: &str) -> String {
+    let names = written.match_indices("${").filter(|(at, _)| !written[..*at].ends_with('$'));
+    let names = names.filter_map(|(at, _)| written[at..].split_inclusive('}').next());
+    let names = names.collect::<Vec<_>>().join(", ");
+    format!("is wrong; why is not told, as that could tell what {names} holds: try it with the value written out")
 }
 
 /// What a library says of a value that holds variables may quote them.

@@ -35,6 +35,7 @@ fn resource(folder: &Path) -> DeclaredResource {
         source: ResourceSource::File {
             folder: folder.join("pages"),
             path: TextTemplate::parse("{{page}}.md").unwrap(),
+            inputs: Vec::new(),
         },
         access: Access::default(),
         limits: CallLimits::default(),

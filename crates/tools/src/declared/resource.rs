@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::{Map, Value};
 use tidegate_core::{
     Access, CacheHint, CallLimits, Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Resource,
     ResourceBody, ResourceContents, ResourceTemplate, UriTemplate,
@@ -12,8 +11,9 @@ use tidegate_core::{
 use tidegate_query::{Format, Mode, Question};
 use tokio::io::AsyncReadExt;
 
-use super::input::{Input, InputKind, Scalar};
+use super::input::Input;
 use super::question::DeclaredQuestion;
+use super::uri_variables::UriVariables;
 use super::{Problem, TextTemplate};
 use crate::node::NodeView;
 
@@ -65,6 +65,8 @@ pub enum ResourceSource {
         folder: PathBuf,
         /// The path in it; `{{variable}}` stands for a part of a name.
         path: TextTemplate,
+        /// What the variables may be; any text unless said.
+        inputs: Vec<Input>,
     },
 }
 
@@ -112,33 +114,24 @@ async fn handler(
     node: &Arc<NodeView>,
 ) -> Result<(Arc<dyn Handler>, Option<Error>), Vec<Problem>> {
     match source {
-        ResourceSource::Sql { database, sql, mut inputs, format } => {
-            let unknown = inputs.iter().find(|input| !variables.contains(&input.name));
-            if let Some(input) = unknown {
-                let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
-                let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
-                return Err(vec![Problem::at(format!("input.{}", input.name), error)]);
-            }
-            let untyped = variables.iter().filter(|name| inputs.iter().all(|input| input.name != **name));
-            let untyped: Vec<Input> =
-                untyped.map(|name| Input::new(name.clone(), InputKind::Scalar(Scalar::String))).collect();
-            inputs.extend(untyped);
-            let question = DeclaredQuestion::read(node, database.as_deref(), &sql, inputs.clone())?;
+        ResourceSource::Sql { database, sql, inputs, format } => {
+            let variables = UriVariables::new(variables, inputs)?;
+            let question = DeclaredQuestion::read(node, database.as_deref(), &sql, variables.inputs().to_vec())?;
             let unreachable = match question.prepare(&node.statements).await {
                 Ok(_) => None,
                 Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
                 Err(error) => return Err(vec![Problem::at("sql", error)]),
             };
-            Ok((Arc::new(Ask { node: node.clone(), question, inputs, format }), unreachable))
+            Ok((Arc::new(Ask { node: node.clone(), question, variables, format }), unreachable))
         }
-        ResourceSource::File { folder, path } => {
+        ResourceSource::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
             if let Some(name) = unknown {
                 let message = format!("{{{{{name}}}}} is no variable of the URI");
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
                 return Err(vec![Problem::at("file", error)]);
             }
-            Ok((Arc::new(Read { folder, path }), None))
+            Ok((Arc::new(Read { folder, path, variables: UriVariables::new(variables, inputs)? }), None))
         }
     }
 }
@@ -180,18 +173,14 @@ fn mime_type_of(source: &ResourceSource) -> Option<&'static str> {
 struct Ask {
     node: Arc<NodeView>,
     question: DeclaredQuestion,
-    inputs: Vec<Input>,
+    variables: UriVariables,
     format: Format,
 }
 
 #[async_trait]
 impl Handler for Ask {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let mut arguments = Map::new();
-        for input in &self.inputs {
-            let value = job.variable(&input.name).unwrap_or_default();
-            arguments.insert(input.name.clone(), typed(input, value)?);
-        }
+        let arguments = self.variables.values(&job)?;
         let question = Question {
             database: self.question.database.clone(),
             statement: self.question.statement(&arguments, &self.node.statements)?,
@@ -206,53 +195,37 @@ impl Handler for Ask {
     }
 }
 
-/// A variable's text as the value that its type wants.
-fn typed(input: &Input, text: &str) -> Result<Value, Error> {
-    let wanted = |what: &str| {
-        let message = format!("{} is {text:?} in the URI; wanted {what}", input.name);
-        Err(Error::new(ErrorKind::InvalidArguments, message))
-    };
-    match &input.kind {
-        InputKind::Scalar(Scalar::Integer) => {
-            text.parse::<i64>().map(Value::from).or_else(|_| wanted("a whole number"))
-        }
-        InputKind::Scalar(Scalar::Number) => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(Value::from(number)),
-            _ => wanted("a number"),
-        },
-        InputKind::Scalar(Scalar::Boolean) => {
-            text.parse::<bool>().map(Value::from).or_else(|_| wanted("true or false"))
-        }
-        InputKind::List(_) => Ok(Value::from(text.split(',').collect::<Vec<_>>())),
-        InputKind::Scalar(Scalar::String | Scalar::Date | Scalar::Timestamp) | InputKind::Identifier(_) => {
-            Ok(Value::from(text))
-        }
-    }
-}
-
 /// Reads a file.
 struct Read {
     folder: PathBuf,
     path: TextTemplate,
+    variables: UriVariables,
 }
 
 #[async_trait]
 impl Handler for Read {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let absent = || Error::new(ErrorKind::NotFound, format!("there is no resource {:?}", job.target().name()));
+        // A caller may ask for any name; what cannot be read by it is not there. What we may not read the log hears of.
         let unreadable = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => absent(),
-            _ => Error::internal(format!("{}: {error}", self.folder.display())),
+            std::io::ErrorKind::PermissionDenied => absent().with_detail(format!("{}: {error}", self.folder.display())),
+            _ => absent(),
         };
+        let lost = |error: std::io::Error| Error::internal(format!("{}: {error}", self.folder.display()));
+        self.variables.values(&job)?;
         let parts = |name: &str| job.variable(name).unwrap_or_default().to_owned();
         if self.path.names().iter().any(|name| !is_part_of_a_name(&parts(name))) {
             return Err(absent());
         }
         let path = self.folder.join(self.path.fill(parts));
         let path = tokio::fs::canonicalize(path).await.map_err(unreadable)?;
-        let folder = tokio::fs::canonicalize(&self.folder).await.map_err(unreadable)?;
+        let folder = tokio::fs::canonicalize(&self.folder).await.map_err(lost)?;
         if !path.starts_with(&folder) {
             // A link that leads out of the folder.
+            return Err(absent());
+        }
+        // Opening a pipe would wait for somebody who writes.
+        if !tokio::fs::metadata(&path).await.map_err(unreadable)?.is_file() {
             return Err(absent());
         }
         let mut file = tokio::fs::File::open(&path).await.map_err(unreadable)?;

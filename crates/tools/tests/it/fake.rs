@@ -174,7 +174,7 @@ pub(crate) fn detached() -> Arc<Registry> {
     Registry::new(snapshot(&view([])), Events::default())
 }
 
-fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
+pub(crate) fn view(databases: impl IntoIterator<Item = FakeDatabase>) -> Arc<NodeView> {
     let databases = databases.into_iter().map(|database| Arc::new(database) as Arc<dyn Database>);
     let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
     NodeView::new(Databases::new(databases), Executor::new(Events::default()), identity)

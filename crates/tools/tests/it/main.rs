@@ -3,15 +3,18 @@
 //! - `fake`: those databases, and a registry over them.
 //! - `list`: what a client is told about the tools, and what that costs.
 //! - `discover`, `ask`, `operate`: the tools by what they are for.
-//! - `resources`, `prompts`: the other ways in.
+//! - `resources`, `prompts`: the other ways in; `toolset`: tools that are called by another one.
+//! - `declared_http`, `declared_resources`: what a configuration declares.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod ask;
 mod declared_http;
+mod declared_resources;
 mod discover;
 mod fake;
 mod list;
 mod operate;
 mod prompts;
 mod resources;
+mod toolset;

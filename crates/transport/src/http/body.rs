@@ -35,7 +35,9 @@ async fn gather(mut body: Body, bytes_max: u64) -> Result<Bytes, Unread> {
     if body.size_hint().lower() > readable_bytes_max {
         return Err(Unread::TooLarge);
     }
-    let mut pieces: Vec<Bytes> = Vec::new();
+    // Most bodies come in one piece. Further ones are joined at once: each handle of a small piece keeps more than it.
+    let mut only = Bytes::new();
+    let mut joined: Vec<u8> = Vec::new();
     let mut seen_bytes = 0;
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| Unread::BrokeOff)?.into_data() else { continue };
@@ -44,15 +46,16 @@ async fn gather(mut body: Body, bytes_max: u64) -> Result<Bytes, Unread> {
             return Err(Unread::TooLarge);
         }
         if seen_bytes > bytes_max {
-            pieces.clear();
+            (only, joined) = (Bytes::new(), Vec::new());
+        } else if seen_bytes == piece.len() as u64 {
+            only = piece;
         } else {
-            pieces.push(piece);
+            joined.extend_from_slice(&std::mem::take(&mut only));
+            joined.extend_from_slice(&piece);
         }
     }
-    match pieces.len() {
-        _ if seen_bytes > bytes_max => Err(Unread::TooLarge),
-        // Most bodies come in one piece.
-        1 => Ok(pieces.swap_remove(0)),
-        _ => Ok(pieces.concat().into()),
+    if seen_bytes > bytes_max {
+        return Err(Unread::TooLarge);
     }
+    Ok(if joined.is_empty() { only } else { joined.into() })
 }

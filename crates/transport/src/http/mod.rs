@@ -9,6 +9,7 @@ mod guard;
 mod health;
 mod identify;
 mod mirror;
+mod patience;
 mod post;
 mod replay;
 mod response;
@@ -48,6 +49,8 @@ pub struct HttpOptions {
     pub body_bytes_max: usize,
     /// How long a client may take to send its headers, and then its body.
     pub read_within: Duration,
+    /// How long a client may leave what is written to it unread; then its connection breaks.
+    pub write_within: Duration,
     /// More connections wait to be accepted.
     pub connections_max: usize,
     /// More legacy sessions are refused.
@@ -72,6 +75,7 @@ impl Default for HttpOptions {
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
             read_within: Duration::from_secs(15),
+            write_within: Duration::from_secs(120),
             connections_max: 4_096,
             sessions_max: 1_024,
             sessions_of_one_max: 256,

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use super::patience::Impatient;
 use super::{Door, HttpOptions, PeerAddress, routes};
 use crate::metrics::Metrics;
 
@@ -114,6 +115,7 @@ async fn serve_connection(
     events.tell(Event::ConnectionOpened { transport });
     // Without it small events wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
+    let stream = Impatient::new(stream, door.options.write_within);
     let service = app.map_request(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(PeerAddress(peer.ip()));
         request

@@ -4,7 +4,7 @@ mod broken;
 
 use serde_json::Value;
 
-use super::{Configured, run};
+use super::{Configured, run, tidegate};
 
 const SHOP: &str = "databases: [{name: shop, files: shop}]\n";
 
@@ -199,4 +199,52 @@ fn the_schema_is_one_and_says_what_keys_are_for() {
             assert_eq!(entry["additionalProperties"], false, "{name}");
         }
     }
+}
+
+#[test]
+fn what_stands_twice_is_told() {
+    insta::assert_snapshot!(check("\
+built_in: [sql]
+tools:
+  - {name: one, description: O, sql: SELECT 1}
+  - {name: one, description: O, http: {url: 'https://api.example.com/'}}
+  - {name: sql, description: O, sql: SELECT 1}
+  - {name: call_tool, description: O, sql: SELECT 1}
+  - {name: query, description: not offered as a built-in one, sql: SELECT 1}
+  - {name: a b, description: O, http: {url: 'https://api.example.com/'}}
+resources:
+  - {uri: 'x://y', name: a, sql: SELECT 1}
+  - {uri: 'x://y', name: b, sql: SELECT 1}
+prompts:
+  - {name: p, description: P, messages: [{text: a}]}
+  - {name: p, description: P, messages: [{text: b}]}
+http: {allow_hosts: [api.example.com]}
+"), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:5:6: tools[1].name: one is the name of another
+    tidegate.yaml:6:6: tools[2].name: sql is the name of a built-in one; choose another, or keep that one out with built_in
+    tidegate.yaml:7:6: tools[3].name: call_tool is the name of a built-in one; choose another, or keep that one out with built_in
+    tidegate.yaml:9:6: tools[5].name: "a b" is no name of a tool: 1 to 128 of letters, digits, _, - and .
+    tidegate.yaml:12:6: resources[1].uri: x://y is the URI of another
+    tidegate.yaml:15:6: prompts[1].name: p is the name of another
+    "#);
+}
+
+#[test]
+fn what_variables_hold_is_told_in_no_complaint() {
+    let configured = Configured::new(&format!(
+        "{SHOP}tools:\n  - {{name: one, description: O, sql: 'SELECT 1 FROM ${{HELD}}'}}\n  \
+         - {{name: two, description: T, http: {{url: 'https://${{HELD}}/x'}}}}\n"
+    ));
+    let ran: super::Ran = tidegate()
+        .current_dir(configured.folder())
+        .env("HELD", "hunter2")
+        .args(["config", "check"])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("${HELD}") && !said.contains("hunter2"), "{said}");
+    assert_eq!(said.matches("why is not told").count(), 2, "{said}");
 }

@@ -1,6 +1,10 @@
 //! Tools, resources and prompts that a configuration declares.
 
-use super::Configured;
+use rmcp::model::ReadResourceRequestParams;
+use rmcp::transport::StreamableHttpClientTransport;
+
+use super::server::Server;
+use super::{Configured, tidegate};
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}]
@@ -40,6 +44,30 @@ fn a_declared_tool_binds_what_it_is_given() {
     - at_least: "lots" is not of type "number"
     - by: "customer" is not one of "id" or "amount"
     "#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_variables_of_a_resource_have_types_and_constraints() {
+    use rmcp::ServiceExt as _;
+    let configured = Configured::new(
+        "databases: [{name: shop, files: shop}]\nresources:\n  - {uri: 'shop://orders/{ids}', name: orders, format: csv, \
+         sql: 'SELECT id FROM orders WHERE id IN (:ids) ORDER BY id', input: {ids: {type: list, items: integer}}}\n",
+    );
+    let server = Server::start(tidegate().current_dir(configured.folder()).args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log",
+        "error",
+    ]));
+    let client = ().serve(StreamableHttpClientTransport::from_uri(server.url.as_str())).await.unwrap();
+    let read = async |uri: &str| {
+        let read = client.read_resource(ReadResourceRequestParams::new(uri)).await;
+        read.map(|read| serde_json::to_value(&read.contents[0]).unwrap()["text"].as_str().unwrap().replace("\r\n", " "))
+    };
+    assert_eq!(read("shop://orders/1,3").await.unwrap().trim(), "id 1 3");
+    assert!(read("shop://orders/1,three").await.unwrap_err().to_string().contains("wanted a whole number"));
+    client.cancel().await.unwrap();
 }
 
 #[test]

@@ -5,12 +5,16 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{Ran, Shop, tidegate};
+use super::{Configured, Ran, Shop, tidegate};
 
 /// What one call of `list_tables` over a connection of its own came to.
 fn call(shop: &Shop, log: &[&str], trace: bool) -> Ran {
     let mut command = tidegate();
     command.args(["stdio", &shop.argument()]).args(log);
+    call_of(&mut command, trace)
+}
+
+fn call_of(command: &mut std::process::Command, trace: bool) -> Ran {
     let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = streams.spawn().unwrap();
     let meta = json!({
@@ -41,6 +45,22 @@ fn a_call_with_its_trace_switch_is_logged_whole_whatever_the_level() {
     assert_eq!(call(&shop, &["--log", "error"], false).stderr, "");
     let traced = call(&shop, &["--log", "error"], true).stderr;
     assert!(traced.contains("call started") && traced.contains("call ended"), "{traced}");
+}
+
+#[test]
+fn only_who_operates_the_node_has_calls_traced() {
+    let configuration = |access: &str| {
+        format!(
+            "databases: [{{name: shop, files: shop}}]\n\
+             roles: [{{name: clerk, toolsets: ['*'], databases: ['*'], access: [{access}]}}]\nauth: {{local: [clerk]}}\n"
+        )
+    };
+    for (access, is_traced) in [("", false), ("operator", true)] {
+        let configured = Configured::new(&configuration(access));
+        let ran = call_of(tidegate().current_dir(configured.folder()).args(["stdio", "--log", "error"]), true);
+        assert!(ran.stdout.contains("orders"), "{ran:?}");
+        assert_eq!(ran.stderr.contains("call started"), is_traced, "{ran:?}");
+    }
 }
 
 #[test]

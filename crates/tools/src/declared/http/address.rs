@@ -18,7 +18,7 @@ use super::template::Template;
 /// Longer addresses are refused, as most servers do.
 const URL_BYTES_MAX: usize = 8_192;
 /// What an argument's value is encoded with.
-const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// What the fixed text of a path is encoded with; what is encoded in it already stays.
 const FIXED: &AsciiSet =
     &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');

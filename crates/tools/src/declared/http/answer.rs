@@ -5,6 +5,7 @@ use serde_json::Value;
 use tidegate_core::{Error, ErrorKind};
 
 use super::client::Fetched;
+use super::secrets::Secrets;
 
 /// Names that are told when the table is not where it should be.
 const MEMBERS_TOLD_MAX: usize = 20;
@@ -45,18 +46,21 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Reads an answer of the sort 2xx. `rows` is the JSON pointer to the table, where the tool has one.
-pub(super) fn read(fetched: Fetched, rows: Option<&str>) -> Result<ApiAnswer, Error> {
+/// Reads an answer of the sort 2xx. `rows` is the JSON pointer to the table, where the tool has one; `secrets` must not
+/// stand in it.
+pub(super) fn read(fetched: Fetched, rows: Option<&str>, secrets: &Secrets) -> Result<ApiAnswer, Error> {
     let Fetched { status, headers, body, host, .. } = fetched;
     let media_type = media_type(&headers);
     if body.is_empty() {
         return Ok(ApiAnswer::Text(format!("done: {status}")));
     }
     match media_type.as_deref().map(MediaType::of) {
-        Some(MediaType::Json) => read_json(&body, rows, &host),
+        Some(MediaType::Json) => read_json(&body, rows, &host, secrets),
         // Small APIs forget to say what they send; JSON tells by itself.
-        None if is_json_like(&body) => read_json(&body, rows, &host),
-        Some(MediaType::Text) => Ok(ApiAnswer::Text(String::from_utf8_lossy(&body).into_owned())),
+        None if is_json_like(&body) => read_json(&body, rows, &host, secrets),
+        Some(MediaType::Text) => {
+            Ok(ApiAnswer::Text(secrets.out_of_answer(String::from_utf8_lossy(&body).into_owned())))
+        }
         Some(MediaType::Other) | None => {
             let media_type = media_type.as_deref().unwrap_or("no media type");
             let message = format!("{host} answers with {media_type}; http tools read JSON and text");
@@ -69,13 +73,14 @@ fn is_json_like(body: &[u8]) -> bool {
     matches!(body.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-fn read_json(body: &[u8], rows: Option<&str>, host: &str) -> Result<ApiAnswer, Error> {
+fn read_json(body: &[u8], rows: Option<&str>, host: &str, secrets: &Secrets) -> Result<ApiAnswer, Error> {
     // Some servers put a byte order mark before their JSON.
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let mut value: Value = serde_json::from_slice(text).map_err(|error| {
         // The reason names a place and not the text that stands there.
         Error::new(ErrorKind::Unavailable, format!("{host} answers with JSON that cannot be read: {error}"))
     })?;
+    secrets.out_of_value(&mut value);
     let Some(pointer) = rows else {
         return Ok(match value {
             Value::Array(items) if items.iter().all(Value::is_object) => ApiAnswer::Table(items),
@@ -124,7 +129,7 @@ mod tests {
         let body = body.to_vec();
         let host = "api.example.com".to_owned();
         let fetched = Fetched { status: StatusCode::OK, headers, body, is_cut: false, host };
-        read(fetched, rows).map_err(|error| error.to_string())
+        read(fetched, rows, &Secrets::default()).map_err(|error| error.to_string())
     }
 
     fn json_answer(body: &Value, rows: Option<&str>) -> Result<ApiAnswer, String> {

@@ -18,6 +18,9 @@ pub struct HttpDefinition {
     pub headers: Vec<(String, String)>,
     /// The JSON body. `{name}` in texts.
     pub body: Option<Value>,
+    /// Values in all of these that came from outside the configuration (`${VARIABLE}`). No caller reads them, whatever
+    /// the API sends back.
+    pub secrets: Vec<String>,
     /// JSON pointer to the array that is the table.
     pub rows: Option<String>,
     /// How long one request may take, redirects and body included; without it only the call's deadline counts.

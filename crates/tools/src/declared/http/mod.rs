@@ -15,6 +15,7 @@ mod refusal;
 mod request;
 mod resolver;
 mod rows;
+mod secrets;
 mod template;
 mod tool;
 

@@ -1,6 +1,6 @@
 //! What is told when an API refuses, fails or cannot be reached.
 //!
-//! A caller reads the host and a plain reason. The request's headers stand in no text, not even where the API sends
+//! A caller reads the host and a plain reason. The request's secrets stand in no text, not even where the API sends
 //! them back.
 
 use std::error::Error as _;
@@ -14,6 +14,7 @@ use super::address::host_of;
 use super::answer::{MediaType, media_type};
 use super::client::Fetched;
 use super::resolver::RefusedAddresses;
+use super::secrets::Secrets;
 
 /// Bytes of the body that are read when an API refuses.
 pub(super) const REFUSAL_BYTES_MAX: usize = 16 * 1024;
@@ -23,7 +24,7 @@ const WORDS_CHARACTERS_MAX: usize = 2_000;
 const DATE_CHARACTERS_MAX: usize = 40;
 
 /// The error for an answer that is not of the sort 2xx. `secrets` must not stand in it.
-pub(super) fn refusal(fetched: &Fetched, secrets: &[String]) -> Error {
+pub(super) fn refusal(fetched: &Fetched, secrets: &Secrets) -> Error {
     let Fetched { status, headers, host, .. } = fetched;
     let with_words = |kind, what: &str| {
         let error = Error::new(kind, format!("{what}: {host} answers {status}"));
@@ -122,7 +123,7 @@ fn is_date(text: &str) -> bool {
 }
 
 /// The API's own words, when they are text.
-fn words(fetched: &Fetched, secrets: &[String]) -> Option<String> {
+fn words(fetched: &Fetched, secrets: &Secrets) -> Option<String> {
     let is_readable = match media_type(&fetched.headers) {
         Some(media_type) => match MediaType::of(&media_type) {
             MediaType::Json => true,
@@ -134,10 +135,7 @@ fn words(fetched: &Fetched, secrets: &[String]) -> Option<String> {
     if !is_readable {
         return None;
     }
-    let mut text = String::from_utf8_lossy(&fetched.body).into_owned();
-    for secret in secrets {
-        text = text.replace(secret, "***");
-    }
+    let text = secrets.out_of_error(&String::from_utf8_lossy(&fetched.body));
     let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     let text = text.trim();
     if text.is_empty() {

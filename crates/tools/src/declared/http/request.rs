@@ -14,6 +14,7 @@ use super::body::{BodyTemplate, parse_text};
 use super::definition::{HttpArgument, HttpDefinition, HttpProblem};
 use super::given::Given;
 use super::host::AllowedHosts;
+use super::secrets::Secrets;
 use super::template::Template;
 
 /// Arguments that every http tool has already: how a table is to be shown.
@@ -25,8 +26,6 @@ const BODY_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a header's value.
 const HEADER_BYTES_MAX: usize = 8_192;
-/// Shorter words of a header are no secrets, but would be found everywhere.
-const SECRET_BYTES_MIN: usize = 6;
 
 /// Headers that belong to the connection, or would undo a bound of ours.
 const HEADERS_OF_OURS: [&str; 11] = [
@@ -42,8 +41,6 @@ const HEADERS_OF_OURS: [&str; 11] = [
     "accept-encoding",
     "proxy-authorization",
 ];
-/// Headers whose values are no secrets.
-const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
 
 /// What is asked for unless the tool says otherwise.
 const ACCEPT_DEFAULT: &str = "application/json, text/*;q=0.5";
@@ -57,7 +54,7 @@ pub struct HttpRequestTemplate {
     headers: Vec<(HeaderName, Template)>,
     body: Option<BodyTemplate>,
     defaults: BTreeMap<String, Value>,
-    secrets: Vec<String>,
+    secrets: Secrets,
     pub(super) rows: Option<String>,
     pub(super) timeout: Option<Duration>,
     pub(super) bytes_max: usize,
@@ -96,9 +93,9 @@ impl HttpRequestTemplate {
         let (Some(method), Some(address), true) = (method, address, problems.is_empty()) else { return Err(problems) };
         let defaults = arguments.iter().filter_map(|argument| Some((argument.name.clone(), argument.default.clone()?)));
         Ok(Self {
+            secrets: Secrets::new(&headers, &definition.secrets, address.origin()),
             method,
             address,
-            secrets: secrets_of(&headers),
             headers,
             body: body.flatten(),
             defaults: defaults.collect(),
@@ -126,7 +123,7 @@ impl HttpRequestTemplate {
     }
 
     /// What must not stand in a text that a caller reads.
-    pub(super) fn secrets(&self) -> &[String] {
+    pub(super) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
@@ -265,20 +262,6 @@ fn check_bounds(definition: &HttpDefinition, problems: &mut Vec<HttpProblem>) {
         let right = "begin each name with a slash: /items or /data/rows (RFC 6901)";
         problems.push(HttpProblem::new("rows", "is no JSON pointer", right));
     }
-}
-
-/// What the fixed texts of secret headers are made of, the longest first.
-fn secrets_of(headers: &[(HeaderName, Template)]) -> Vec<String> {
-    let secret = headers.iter().filter(|(name, _)| !PLAIN_HEADERS.contains(&name.as_str()));
-    let texts = secret.flat_map(|(_, template)| template.texts());
-    let words = texts.flat_map(|text| std::iter::once(text.trim()).chain(text.split_whitespace()));
-    let mut words: Vec<String> = words
-        .filter(|word| word.len() >= SECRET_BYTES_MIN && !word.eq_ignore_ascii_case("bearer"))
-        .map(str::to_owned)
-        .collect();
-    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    words.dedup();
-    words
 }
 
 /// Which declared arguments are used, and whether they may be where they are.

@@ -70,7 +70,7 @@ impl Handler for HttpTool {
         if fetched.is_cut {
             return Err(too_large(&fetched.host, self.template.bytes_max));
         }
-        match read(fetched, self.template.rows.as_deref())? {
+        match read(fetched, self.template.rows.as_deref(), self.template.secrets())? {
             ApiAnswer::Table(items) => {
                 let rows = table(items, shape.extract.as_deref())?;
                 let presentation = shape.presentation("Ask the API for less with the tool's arguments.")?;

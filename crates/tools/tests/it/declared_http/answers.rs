@@ -165,3 +165,20 @@ async fn texts_end_at_the_inline_budget() {
     assert!(answer.len() <= 1_000, "{}", answer.len());
     assert!(answer.ends_with("é\nShown: the first 800 of 2004 bytes; ask the API for less."), "{answer}");
 }
+
+#[tokio::test]
+async fn what_the_api_sends_back_of_a_secret_no_caller_reads() {
+    let secret = "v4lue/of mine";
+    let echo =
+        r#"{"url": "/x?key=v4lue%2Fof%20mine", "header": "Bearer s3cr3t-token", "body": {"token": "v4lue/of mine"}}"#;
+    let rows = format!("[{echo}]");
+    for (body, media_type) in [(echo, "application/json"), (&rows, "application/json"), (echo, "text/plain")] {
+        for status in ["200 OK", "400 Bad Request"] {
+            let server = Server::answering(response(status, &format!("Content-Type: {media_type}\r\n"), body)).await;
+            let api = Api::of(&server).with(|definition| definition.secrets = vec![secret.to_owned()]);
+            let answer = api.ask(json!({})).await;
+            assert!(answer.contains("***") && answer.contains("header"), "{answer}");
+            assert!(!answer.contains("v4lue"), "{answer}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Connections: how many there are at once, and that one may wait for its turn.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tidegate_transport::http::HttpOptions;
 
@@ -36,4 +38,15 @@ async fn one_connection_carries_any_number_of_requests() {
         assert!(connection.answer().await.text().contains("\"tools\""));
         assert!(connection.answer().await.head.is_chunked());
     }
+}
+
+#[tokio::test]
+async fn who_does_not_read_is_let_go() {
+    let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
+    let mut connection = server.connect().await;
+    connection.send(&Post::script(json!([["flood", 200_000_000]])).bytes()).await;
+    server.until_open_calls(1).await;
+    // Nothing is read; the call ends long before its own limit.
+    server.until_open_calls(0).await;
+    drop(connection);
 }

@@ -1,0 +1,174 @@
+//! What must not stand in a text that a caller reads, and how it is taken out. APIs send back what they were sent: in
+//! errors, and some of them in good answers.
+
+use std::borrow::Cow;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+use reqwest::header::HeaderName;
+use serde_json::Value;
+
+use super::address::VALUE;
+use super::template::Template;
+
+/// Shorter words are no secrets, but would be found everywhere.
+const SECRET_BYTES_MIN: usize = 6;
+/// Headers whose values are no secrets.
+const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
+/// Parts of the names of headers whose values prove something.
+const PROVING: [&str; 5] = ["auth", "cookie", "key", "secret", "token"];
+/// What stands in place of a secret.
+const MASK: &str = "***";
+
+/// The secrets of one tool, each in every form in which an API may send it back, the longest first.
+#[derive(Clone, Default)]
+pub(super) struct Secrets {
+    /// Those that are looked for in errors: words of other headers too, for no data is lost there.
+    in_errors: Vec<String>,
+    /// Those that are looked for in answers.
+    in_answers: Vec<String>,
+}
+
+impl Secrets {
+    /// The secrets of `headers`, and the `values` that came into the request from outside the configuration. What
+    /// stands in the `origin` is told to callers anyway.
+    pub(super) fn new(headers: &[(HeaderName, Template)], values: &[String], origin: &Url) -> Self {
+        let words = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<String> {
+            let wanted = headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
+            let texts = wanted.flat_map(|(_, template)| template.texts());
+            texts
+                .flat_map(|text| std::iter::once(text.trim()).chain(text.split_whitespace()))
+                .map(str::to_owned)
+                .collect()
+        };
+        let values = values.iter().filter(|value| !origin.as_str().contains(value.as_str()));
+        let values: Vec<String> = values.cloned().collect();
+        let proving = words(&|name| PROVING.iter().any(|part| name.contains(part)));
+        let all = words(&|name| !PLAIN_HEADERS.contains(&name));
+        Self {
+            in_errors: forms([all.as_slice(), &values].concat()),
+            in_answers: forms([proving.as_slice(), &values].concat()),
+        }
+    }
+
+    /// The text of an error without secrets.
+    pub(super) fn out_of_error(&self, text: &str) -> String {
+        masked(text, &self.in_errors).into_owned()
+    }
+
+    /// The text of an answer without secrets.
+    pub(super) fn out_of_answer(&self, text: String) -> String {
+        match masked(&text, &self.in_answers) {
+            Cow::Owned(masked) => masked,
+            Cow::Borrowed(_) => text,
+        }
+    }
+
+    /// A JSON answer without secrets, names of members included.
+    pub(super) fn out_of_value(&self, value: &mut Value) {
+        if self.in_answers.is_empty() {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(masked) = masked(text, &self.in_answers) {
+                    *text = masked;
+                }
+            }
+            Value::Number(number) => {
+                if self.in_answers.contains(&number.to_string()) {
+                    *value = Value::from(MASK);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.out_of_value(item)),
+            Value::Object(members) => {
+                members.values_mut().for_each(|member| self.out_of_value(member));
+                if members.keys().any(|name| matches!(masked(name, &self.in_answers), Cow::Owned(_))) {
+                    let named = std::mem::take(members).into_iter();
+                    *members = named.map(|(name, member)| (self.out_of_answer(name), member)).collect();
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+}
+
+fn masked<'a>(text: &'a str, secrets: &[String]) -> Cow<'a, str> {
+    secrets.iter().fold(Cow::Borrowed(text), |text, secret| {
+        if text.contains(secret.as_str()) { Cow::Owned(text.replace(secret.as_str(), MASK)) } else { text }
+    })
+}
+
+/// Each secret as it is, as addresses write it, and as JSON does; without what is too short, the longest first.
+fn forms(secrets: Vec<String>) -> Vec<String> {
+    let mut forms: Vec<String> = Vec::new();
+    for secret in secrets {
+        if secret.len() < SECRET_BYTES_MIN || secret.eq_ignore_ascii_case("bearer") {
+            continue;
+        }
+        let encoded = utf8_percent_encode(&secret, VALUE).to_string();
+        let all_encoded = utf8_percent_encode(&secret, NON_ALPHANUMERIC).to_string();
+        let of_form = encoded.replace("%20", "+");
+        let json = Value::from(secret.as_str()).to_string();
+        let json = json.trim_start_matches('"').strip_suffix('"').unwrap_or(&json).to_owned();
+        let lowered = [&encoded, &all_encoded].map(|text| lower_hexadecimal(text));
+        forms.extend(lowered);
+        forms.extend([secret, encoded, all_encoded, of_form, json]);
+    }
+    forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    forms.dedup();
+    forms
+}
+
+/// The same with the digits of `%2F` as `%2f`.
+fn lower_hexadecimal(encoded: &str) -> String {
+    let mut lowered = String::with_capacity(encoded.len());
+    for (index, part) in encoded.split('%').enumerate() {
+        if index == 0 {
+            lowered.push_str(part);
+            continue;
+        }
+        let (digits, rest) = part.split_at(part.len().min(2));
+        lowered.push('%');
+        lowered.push_str(&digits.to_ascii_lowercase());
+        lowered.push_str(rest);
+    }
+    lowered
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn secrets() -> Secrets {
+        let headers = [("x-api-key", "k3y-of-mine"), ("x-client", "tidegate")];
+        let headers = headers.map(|(name, text)| (HeaderName::from_static(name), Template::fixed(text)));
+        let values = ["p/w\u{fc} \"x\"", "123456", "short", "api.example.com"].map(str::to_owned);
+        Secrets::new(&headers, &values, &Url::parse("https://api.example.com/").unwrap())
+    }
+
+    #[test]
+    fn every_form_is_taken_out() {
+        for sent in [
+            "p/w\u{fc} \"x\"",
+            "p%2Fw%C3%BC%20%22x%22",
+            "p%2fw%c3%bc%20%22x%22",
+            "p%2Fw%C3%BC+%22x%22",
+            "p/w\u{fc} \\\"x\\\"",
+        ] {
+            assert_eq!(secrets().out_of_answer(format!("a {sent} b")), "a *** b", "{sent}");
+        }
+        let kept = "short tidegate api.example.com";
+        assert_eq!(secrets().out_of_answer(kept.to_owned()), kept);
+        assert_eq!(secrets().out_of_error("tidegate k3y-of-mine"), "*** ***");
+    }
+
+    #[test]
+    fn json_stays_json() {
+        let mut value = json!({"k3y-of-mine": [123456, 1234567, "is k3y-of-mine"], "n": null});
+        secrets().out_of_value(&mut value);
+        assert_eq!(value, json!({"***": ["***", 1234567, "is ***"], "n": null}));
+    }
+}

@@ -1,0 +1,91 @@
+//! The variables of a declared resource's URI: texts that become the values their declarations want.
+
+use serde_json::{Map, Value};
+use tidegate_core::{Error, ErrorKind, Job, Schema};
+
+use super::Problem;
+use super::input::{Input, InputKind, Scalar, object_schema};
+
+/// The variables of a URI and what they may be.
+#[derive(Debug)]
+pub(super) struct UriVariables {
+    inputs: Vec<Input>,
+    schema: Schema,
+}
+
+impl UriVariables {
+    /// The variables called `names`, declared by `inputs`; text unless said.
+    ///
+    /// # Errors
+    /// For inputs that are no variable, and declarations that make no schema.
+    pub(super) fn new(names: &[String], mut inputs: Vec<Input>) -> Result<Self, Vec<Problem>> {
+        let wrong = |at: String, message: String| {
+            let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(names.iter().cloned());
+            vec![Problem::at(at, error)]
+        };
+        if let Some(input) = inputs.iter().find(|input| !names.contains(&input.name)) {
+            let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
+            return Err(wrong(format!("input.{}", input.name), message));
+        }
+        let is_untyped = |name: &&String| inputs.iter().all(|input| input.name != **name);
+        let untyped: Vec<Input> = names
+            .iter()
+            .filter(is_untyped)
+            .map(|name| Input::new(name.clone(), InputKind::Scalar(Scalar::String)))
+            .collect();
+        inputs.extend(untyped);
+        let schema = Schema::object(object_schema(&inputs, Map::new()));
+        let schema = schema.map_err(|error| wrong("input".to_owned(), error.to_string()))?;
+        Ok(Self { inputs, schema })
+    }
+
+    /// The declarations, one for each variable.
+    pub(super) fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// The values in the URI that `job` reads, as typed and as constrained as the arguments of a tool.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with everything that does not fit.
+    pub(super) fn values(&self, job: &Job) -> Result<Map<String, Value>, Error> {
+        let mut values = Map::new();
+        for input in &self.inputs {
+            let text = job.variable(&input.name).unwrap_or_default();
+            values.insert(input.name.clone(), typed(input, text)?);
+        }
+        let values = Value::Object(values);
+        self.schema
+            .check(&values)
+            .map_err(|violations| Error::invalid_arguments("the variables of the URI do not fit:", violations))?;
+        match values {
+            Value::Object(values) => Ok(values),
+            _ => Ok(Map::new()),
+        }
+    }
+}
+
+/// A variable's text as the value that its declaration wants.
+fn typed(input: &Input, text: &str) -> Result<Value, Error> {
+    match &input.kind {
+        InputKind::Scalar(scalar) => scalar_of(*scalar, &input.name, text),
+        InputKind::List(scalar) => text.split(',').map(|item| scalar_of(*scalar, &input.name, item)).collect(),
+        InputKind::Identifier(_) => Ok(Value::from(text)),
+    }
+}
+
+fn scalar_of(scalar: Scalar, name: &str, text: &str) -> Result<Value, Error> {
+    let wanted = |what: &str| {
+        let message = format!("{name} is {text:?} in the URI; wanted {what}");
+        Err(Error::new(ErrorKind::InvalidArguments, message))
+    };
+    match scalar {
+        Scalar::Integer => text.parse::<i64>().map(Value::from).or_else(|_| wanted("a whole number")),
+        Scalar::Number => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Value::from(number)),
+            _ => wanted("a number"),
+        },
+        Scalar::Boolean => text.parse::<bool>().map(Value::from).or_else(|_| wanted("true or false")),
+        Scalar::String | Scalar::Date | Scalar::Timestamp => Ok(Value::from(text)),
+    }
+}
