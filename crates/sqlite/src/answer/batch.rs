@@ -88,7 +88,7 @@ enum Values {
     Real(Float64Builder),
     Text(StringBuilder),
     Blob(BinaryBuilder),
-    Any(AnyBuilder),
+    Any(Box<AnyBuilder>),
 }
 
 impl Values {
@@ -98,7 +98,7 @@ impl Values {
             ValueKind::Real => Self::Real(Float64Builder::with_capacity(ROOM)),
             ValueKind::Text => Self::Text(StringBuilder::new()),
             ValueKind::Blob => Self::Blob(BinaryBuilder::new()),
-            ValueKind::Any => Self::Any(AnyBuilder::new()),
+            ValueKind::Any => Self::Any(Box::new(AnyBuilder::new())),
         }
     }
 

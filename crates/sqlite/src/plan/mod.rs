@@ -129,6 +129,10 @@ fn pump(
         return Err(Failure::Changed);
     }
     bind(&mut statement, &asked.parameters)?;
+    // SQLite forgets an interrupt that came while no statement ran.
+    if running.must_end() {
+        return Err(Failure::Stopped);
+    }
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(|error| reading.failed(error))? {
         source.put(row, running)?;

@@ -53,7 +53,8 @@ impl Session {
         let outcome = self.in_transaction(running, work);
         running.leave();
         *self.slot.lock() = None;
-        if outcome.as_ref().is_err_and(Failure::is_of_the_connection) {
+        let is_left_open = self.open.as_ref().is_some_and(|open| !open.connection.is_autocommit());
+        if is_left_open || outcome.as_ref().is_err_and(Failure::is_of_the_connection) {
             self.close();
         }
         match outcome {
@@ -67,9 +68,6 @@ impl Session {
         running: &Running,
         work: impl FnOnce(&Reading<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if running.must_end() {
-            return Err(Failure::Stopped);
-        }
         if self.open.as_ref().is_some_and(|open| !is_unchanged(&self.files, open)) {
             tracing::debug!("a file of SQLite was changed or replaced; it is opened again");
             self.close();
@@ -79,14 +77,20 @@ impl Session {
             closed => closed.insert(opening::open(&self.files, &self.options, &self.slot)?),
         };
         running.enter(open.connection.get_interrupt_handle());
+        // Who stopped the work before had no handle to interrupt it with.
+        if running.must_end() {
+            return Err(Failure::Stopped);
+        }
         let reading = Reading { connection: &open.connection, wall: &open.wall, files: &self.files };
         reading.begin()?;
         let outcome = work(&reading);
-        reading.end()?;
-        if !open.logs_excluded.is_empty() && outcome.is_ok() && !is_unchanged(&self.files, open) {
+        let ended = reading.end();
+        let outcome = outcome?;
+        ended?;
+        if !open.logs_excluded.is_empty() && !is_unchanged(&self.files, open) {
             return Err(Failure::Changed);
         }
-        outcome
+        Ok(outcome)
     }
 }
 

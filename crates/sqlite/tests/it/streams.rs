@@ -70,6 +70,7 @@ async fn a_cancelled_job_ends_its_query() {
     for sql in [ENDLESS, SORTED, FEW_INSTRUCTIONS] {
         let (job, mut rows) = node.start(sql).await;
         let cancelled = async {
+            // The outcome is the same whenever it comes; by now the query is in the midst of its work.
             tokio::time::sleep(Duration::from_millis(50)).await;
             job.job.cancel();
             std::future::pending::<()>().await;
