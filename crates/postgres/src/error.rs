@@ -36,9 +36,9 @@ pub(crate) fn of_role(error: &tokio_postgres::Error, database: &str, role: &str)
 
 /// Whether the server asks to try again: another transaction came in between.
 pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
-    error.code().is_some_and(|code| {
-        *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
-    })
+    error
+        .code()
+        .is_some_and(|code| *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
 }
 
 /// Whether a prepared statement no longer fits its tables.

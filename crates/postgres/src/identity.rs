@@ -157,7 +157,9 @@ mod tests {
         let allow = vec!["reader".to_owned(), "analyst".to_owned()];
         let strict = RunAs::Claim { claim: "db_role".into(), allow: allow.clone(), default: None };
         assert_eq!(strict.role_of(&caller(json!({"db_role": "analyst"}))).unwrap(), Some("analyst"));
-        for wrong in [json!({}), json!({"db_role": "postgres"}), json!({"db_role": ["reader"]}), json!({"db_role": null})] {
+        for wrong in
+            [json!({}), json!({"db_role": "postgres"}), json!({"db_role": ["reader"]}), json!({"db_role": null})]
+        {
             assert_eq!(strict.role_of(&caller(wrong)).unwrap_err().kind(), ErrorKind::Forbidden);
         }
         let lenient = RunAs::Claim { claim: "db_role".into(), allow, default: Some("guest".into()) };
@@ -178,7 +180,8 @@ mod tests {
     fn settings_hold_claims_as_text() {
         let settings = ClaimSettings {
             all: Some("request.jwt.claims".into()),
-            single: [("app.tenant".to_owned(), "tenant".to_owned()), ("app.level".to_owned(), "level".to_owned())].into(),
+            single: [("app.tenant".to_owned(), "tenant".to_owned()), ("app.level".to_owned(), "level".to_owned())]
+                .into(),
         };
         let caller = caller(json!({"tenant": "acme", "level": 7}));
         assert_eq!(settings.names().collect::<Vec<_>>(), ["request.jwt.claims", "app.level", "app.tenant"]);

@@ -96,7 +96,8 @@ pub(crate) async fn inspect(lease: &mut Lease, roles: &[&str], database: &str) -
 
 fn of_role(row: &tokio_postgres::Row, findings: &mut Vec<Finding>) -> Result<(), tokio_postgres::Error> {
     let role: String = row.try_get(0)?;
-    let mut find = |what: String, mend: String| findings.push(Finding { what: format!("the role {role} {what}"), mend });
+    let mut find =
+        |what: String, mend: String| findings.push(Finding { what: format!("the role {role} {what}"), mend });
     let attributes = [(1, "is a superuser", "NOSUPERUSER"), (2, "goes around row-level security", "NOBYPASSRLS")];
     let further = [(3, "may make roles", "NOCREATEROLE"), (4, "may make databases", "NOCREATEDB")];
     for (index, what, word) in attributes.into_iter().chain(further).chain([(5, "may replicate", "NOREPLICATION")]) {
@@ -113,13 +114,22 @@ fn of_role(row: &tokio_postgres::Row, findings: &mut Vec<Finding>) -> Result<(),
     }
     let (owned, written): (i64, i64) = (row.try_get(7)?, row.try_get(8)?);
     if owned > 0 {
-        find(format!("owns {owned} tables or views, whose policies do not bind it"), "let another role own them".to_owned());
+        find(
+            format!("owns {owned} tables or views, whose policies do not bind it"),
+            "let another role own them".to_owned(),
+        );
     }
     if written > 0 {
-        find(format!("may write to {written} tables"), format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM {role}"));
+        find(
+            format!("may write to {written} tables"),
+            format!("REVOKE INSERT, UPDATE, DELETE, TRUNCATE on them FROM {role}"),
+        );
     }
     if let Some(schemas) = row.try_get::<_, Option<String>>(9)? {
-        find(format!("may create in the schemas {schemas}"), format!("REVOKE CREATE ON SCHEMA … FROM {role} or PUBLIC"));
+        find(
+            format!("may create in the schemas {schemas}"),
+            format!("REVOKE CREATE ON SCHEMA … FROM {role} or PUBLIC"),
+        );
     }
     if row.try_get(10)? {
         find("may create schemas".to_owned(), format!("REVOKE CREATE ON DATABASE … FROM {role}"));
@@ -158,10 +168,7 @@ mod tests {
     fn old_servers_are_told_about() {
         let names = |version| of_version(version).iter().map(|finding| finding.what.clone()).collect::<Vec<_>>();
         assert_eq!(names(150_002).len(), 3);
-        assert_eq!(
-            names(170_001),
-            ["PostgreSQL 17.1 has CVE-2025-8713: the planner's statistics show hidden rows"]
-        );
+        assert_eq!(names(170_001), ["PostgreSQL 17.1 has CVE-2025-8713: the planner's statistics show hidden rows"]);
         assert!(names(150_014).is_empty() && names(180_000).is_empty());
     }
 }

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use tidegate_core::{Error, ErrorKind, Job};
 use tidegate_query::{Author, Plan, Rows, Statement, Transaction};
 
-use crate::server::Server;
 use crate::error;
 use crate::explain::Explained;
 use crate::lease::Lease;
@@ -19,6 +18,7 @@ use crate::prepared::Prepared;
 use crate::pump;
 use crate::rows::{ErrorContext, Failure};
 use crate::running::{Ending, Running};
+use crate::server::Server;
 use crate::session::Identity;
 use crate::transaction::{COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
 

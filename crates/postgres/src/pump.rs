@@ -30,8 +30,12 @@ pub(crate) fn start(
 ) -> impl Stream<Item = Result<RecordBatch, Error>> + Send + use<> {
     let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
     let is_complete = Arc::new(AtomicBool::new(false));
-    let reader =
-        Reader { batches: receiver, is_complete: is_complete.clone(), cancellation: cancellation.clone(), ended: false };
+    let reader = Reader {
+        batches: receiver,
+        is_complete: is_complete.clone(),
+        cancellation: cancellation.clone(),
+        ended: false,
+    };
     let closing = house.closing.clone();
     house.spawn(async move {
         let outcome = tokio::select! {

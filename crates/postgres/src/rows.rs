@@ -90,7 +90,8 @@ impl BatchStream {
                 Poll::Ready(None) => self.has_ended = true,
                 Poll::Pending if self.builder.rows() == 0 => return Poll::Pending,
                 Poll::Pending => {
-                    let linger = self.leaves.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + LINGER)));
+                    let linger =
+                        self.leaves.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + LINGER)));
                     return match linger.as_mut().poll(context) {
                         Poll::Ready(()) => Poll::Ready(self.batch()),
                         Poll::Pending => Poll::Pending,

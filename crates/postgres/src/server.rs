@@ -134,7 +134,9 @@ impl Server {
             }
             Err(Refused::Server(error)) => Err(self.with_nearest(&error, lease, statement, identity).await),
             Err(Refused::Column { name, type_name }) => {
-                let message = format!("the column {name:?} is of type {type_name}, which cannot be read from a statement that writes");
+                let message = format!(
+                    "the column {name:?} is of type {type_name}, which cannot be read from a statement that writes"
+                );
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(format!("Return {name}::text.")))
             }
         }

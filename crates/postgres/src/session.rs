@@ -68,7 +68,8 @@ impl Session {
         let constants = constants(options, connected.server_version().number());
         let settings = if options.pooler {
             let constants = constants.into_iter().map(|(name, value)| (quoted(name), quoted(&value)));
-            let text = set_config(named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))));
+            let text =
+                set_config(named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))));
             SettingsQuery::Sent { text, has_role }
         } else {
             let once: String =
@@ -127,7 +128,8 @@ impl Session {
             SettingsQuery::None => Ok(()),
             SettingsQuery::Prepared { statement, has_role } => {
                 let values = values(*has_role);
-                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+                let values: Vec<&(dyn ToSql + Sync)> =
+                    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
                 self.client().execute(statement, &values).await.map(drop)
             }
             SettingsQuery::Sent { text, has_role } => {

@@ -61,12 +61,12 @@ impl SqlDialect {
         Ident::with_quote(self.quotation_mark(), name)
     }
 
-    /// The parts of a table's name as a catalog lists it: of PostgreSQL a schema may come first.
+    /// The parts of a table's name as a catalog lists it: in PostgreSQL a schema may come first, in SQLite a file.
     ///
     /// There `archive.orders` is a table of the schema `archive`. A part that has a dot or a quote in it stands in
     /// double quotes: `"2013.csv"`, `archive."the.dot"`. In other dialects each name is one part.
     pub fn table_parts(self, name: &str) -> Vec<String> {
-        if self != Self::Postgres {
+        if self == Self::DataFusion {
             return vec![name.to_owned()];
         }
         let mut parts = Vec::new();
@@ -93,7 +93,7 @@ impl SqlDialect {
     /// The name of a table as a catalog lists it: what [`SqlDialect::table_parts`] takes apart.
     pub fn table_name(self, parts: &[&str]) -> String {
         let listed = |part: &&str| {
-            let is_plain = self != Self::Postgres || !(part.is_empty() || part.contains(['.', '"']));
+            let is_plain = self == Self::DataFusion || !(part.is_empty() || part.contains(['.', '"']));
             if is_plain { (*part).to_owned() } else { format!("\"{}\"", part.replace('"', "\"\"")) }
         };
         parts.iter().map(listed).collect::<Vec<_>>().join(".")

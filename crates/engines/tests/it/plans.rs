@@ -55,7 +55,8 @@ async fn a_plan_knows_whether_its_first_row_needs_all_of_its_input() {
 #[tokio::test]
 async fn a_plan_is_shown_without_paths_of_this_machine() {
     let (folder, node) = database();
-    let text = node.plan("SELECT name FROM t WHERE id > 9990 ORDER BY name LIMIT 3").await.unwrap().explain().await.unwrap();
+    let text =
+        node.plan("SELECT name FROM t WHERE id > 9990 ORDER BY name LIMIT 3").await.unwrap().explain().await.unwrap();
     assert!(!text.contains(&folder.path().display().to_string()), "{text}");
     assert_snapshot!(text, @r"
     Logical plan:

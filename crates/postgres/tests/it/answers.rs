@@ -54,7 +54,8 @@ async fn many_rows_come_whole_and_in_order() {
 async fn values_are_bound_by_the_types_of_their_places() {
     let (_scene, node) = shop().await;
     let text = |text: &str| Parameter::Text(text.to_owned());
-    let statement = of_owner("SELECT name FROM customers WHERE id = $1 AND mood = $2", vec![Parameter::Integer(1), text("glad")]);
+    let statement =
+        of_owner("SELECT name FROM customers WHERE id = $1 AND mood = $2", vec![Parameter::Integer(1), text("glad")]);
     assert_eq!(node.lines(&statement).await.unwrap(), "Ann");
     let wrong = of_owner("SELECT name FROM customers WHERE id = $1", vec![text("one")]);
     assert_snapshot!(node.lines(&wrong).await.unwrap_err(), @r#"invalid input syntax for type integer: "one""#);
@@ -180,9 +181,11 @@ async fn a_changed_table_is_seen() {
 
 #[tokio::test]
 async fn a_login_role_that_may_do_more_is_told_about_and_refused_where_the_owner_is_strict() {
-    let scene = Scene::new("CREATE TABLE t (a int); GRANT ALL ON t TO {login}; ALTER ROLE {login} BYPASSRLS CREATEDB").await;
+    let scene =
+        Scene::new("CREATE TABLE t (a int); GRANT ALL ON t TO {login}; ALTER ROLE {login} BYPASSRLS CREATEDB").await;
     let findings = scene.open(PostgresOptions::default()).database.inspect().await.unwrap();
-    let findings: Vec<String> = findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
+    let findings: Vec<String> =
+        findings.iter().map(|finding| finding.to_string().replace(&scene.login(), "reader")).collect();
     assert_snapshot!(findings.join("\n"), @r"
     the role reader goes around row-level security; ALTER ROLE reader NOBYPASSRLS, or use another role (tidegate pg role)
     the role reader may make databases; ALTER ROLE reader NOCREATEDB, or use another role (tidegate pg role)
@@ -206,7 +209,8 @@ async fn the_role_that_is_proposed_has_nothing_to_complain_of() {
     let request = RoleRequest { login: login.clone(), schemas: vec!["public".into()], run_as: run_as.clone() };
     scene.run(&request.sql()).await;
     scene.run(&format!("ALTER ROLE {login} PASSWORD 'right'")).await;
-    let options = PostgresOptions { strict: true, run_as: RunAs::Fixed(run_as[0].clone()), ..PostgresOptions::default() };
+    let options =
+        PostgresOptions { strict: true, run_as: RunAs::Fixed(run_as[0].clone()), ..PostgresOptions::default() };
     let node = scene.open_as(&login, options);
     assert_eq!(node.told("SELECT a, current_setting('transaction_read_only') FROM t").await, "7|on");
     assert_snapshot!(request.sql().replace(&scene.name, "shop"), @"");

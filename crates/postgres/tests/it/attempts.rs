@@ -163,9 +163,8 @@ async fn honest(scene: &mut Scene, caller: &impl Caller) {
     honest.retain(|entry| !entry.comment.starts_with("not understood") || caller.parses_nothing());
     let outcomes = outcomes(scene, caller, honest).await;
     // A server may be built without XML.
-    let is_excused = |answer: &Result<(), String>| {
-        answer.as_ref().is_err_and(|words| words.contains("unsupported XML feature"))
-    };
+    let is_excused =
+        |answer: &Result<(), String>| answer.as_ref().is_err_and(|words| words.contains("unsupported XML feature"));
     let failed = outcomes.iter().filter(|outcome| outcome.answer.is_err() && !is_excused(&outcome.answer));
     let told: String = failed.map(|outcome| format!("\n{}\n=> {:?}\n", outcome.entry.sql, outcome.answer)).collect();
     assert!(told.is_empty(), "{told}");

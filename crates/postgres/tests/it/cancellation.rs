@@ -11,7 +11,8 @@ use tidegate_query::{Database, Transaction};
 use crate::scene::{Node, Scene, TestJob, gather, of_owner, soon, until};
 
 /// A statement that gives some rows, more than the server keeps back, and then never another.
-const ENDLESS: &str = "SELECT repeat('x', 100), pg_sleep(CASE WHEN i > 500 THEN 1000 ELSE 0 END) FROM generate_series(1, 1000) i";
+const ENDLESS: &str =
+    "SELECT repeat('x', 100), pg_sleep(CASE WHEN i > 500 THEN 1000 ELSE 0 END) FROM generate_series(1, 1000) i";
 
 async fn nobody_runs(scene: &Scene, node: &Node) {
     until("the end of the backend's statement", || async { scene.active().await == "0" }).await;
@@ -71,7 +72,10 @@ async fn a_reader_that_stops_loses_its_connection() {
         last = batch.map(drop);
     }
     let error = last.unwrap_err();
-    assert_eq!((error.kind(), error.message()), (ErrorKind::TimedOut, "nobody read the rows for 0.05 s, so the query was ended"));
+    assert_eq!(
+        (error.kind(), error.message()),
+        (ErrorKind::TimedOut, "nobody read the rows for 0.05 s, so the query was ended")
+    );
 }
 
 #[tokio::test]
@@ -95,7 +99,9 @@ async fn a_plan_that_is_not_run_leaves_nothing_behind() {
     drop(node.plan(&of_owner("SELECT 1", Vec::new())).await.unwrap());
     assert_eq!(node.told("SELECT pg_backend_pid()").await, backend);
     // Nor does a statement that fails cost a connection, wherever it fails.
-    for sql in ["SELECT 1 / 0", "SELECT nothing", "SELECT 1 / (5000 - i) FROM generate_series(1, 10000) i", "SELECT '{'::json"] {
+    for sql in
+        ["SELECT 1 / 0", "SELECT nothing", "SELECT 1 / (5000 - i) FROM generate_series(1, 10000) i", "SELECT '{'::json"]
+    {
         assert!(node.told(sql).await.contains("invalid_arguments"), "{sql}");
         assert_eq!(node.told("SELECT pg_backend_pid()").await, backend, "{sql}");
     }

@@ -8,8 +8,8 @@ use arrow::array::RecordBatch;
 use futures::StreamExt;
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Call, Caller, Error, Job, Metadata, Origin, Principal, Registry, Reply, SnapshotBuilder, Target as CallTarget, Tool,
-    TransportKind, handler_fn,
+    Call, Caller, Error, Job, Metadata, Origin, Principal, Registry, Reply, SnapshotBuilder, Target as CallTarget,
+    Tool, TransportKind, handler_fn,
 };
 use tidegate_postgres::connect::{Surroundings, Target};
 use tidegate_postgres::{PostgresDatabase, PostgresOptions};

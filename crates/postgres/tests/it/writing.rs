@@ -31,7 +31,8 @@ async fn a_writing_statement_is_committed_and_gives_its_rows() {
 async fn a_failure_leaves_nothing_behind() {
     let scene = Scene::new(ACCOUNTS).await;
     let node = scene.open(PostgresOptions::default());
-    let pay = writing("UPDATE accounts SET amount = amount - CASE id WHEN 1 THEN 1 ELSE 500 END RETURNING id", Vec::new());
+    let pay =
+        writing("UPDATE accounts SET amount = amount - CASE id WHEN 1 THEN 1 ELSE 500 END RETURNING id", Vec::new());
     assert_eq!(node.lines(&pay).await.unwrap_err().kind(), ErrorKind::InvalidArguments);
     assert_eq!(scene.value("SELECT sum(amount) FROM accounts").await, "200");
     node.idle().await;
@@ -59,7 +60,11 @@ async fn a_cancelled_writer_leaves_nothing_behind() {
 async fn what_is_not_declared_to_write_cannot() {
     let scene = Scene::new(ACCOUNTS).await;
     let node = scene.open(PostgresOptions::default());
-    for sql in ["UPDATE accounts SET amount = 0", "SELECT touch()", "WITH w AS (DELETE FROM accounts RETURNING 1) SELECT * FROM w"] {
+    for sql in [
+        "UPDATE accounts SET amount = 0",
+        "SELECT touch()",
+        "WITH w AS (DELETE FROM accounts RETURNING 1) SELECT * FROM w",
+    ] {
         let refusal = node.lines(&of_owner(sql, Vec::new())).await.unwrap_err();
         assert_eq!(refusal.kind(), ErrorKind::Forbidden, "{sql}: {refusal}");
     }
@@ -79,7 +84,8 @@ async fn losers_of_a_serialization_conflict_are_tried_again() {
         retries_max: 100,
         ..Transaction::default()
     });
-    let add = "UPDATE accounts SET amount = (SELECT amount + 1 FROM accounts WHERE id = 1) WHERE id = 1 RETURNING amount";
+    let add =
+        "UPDATE accounts SET amount = (SELECT amount + 1 FROM accounts WHERE id = 1) WHERE id = 1 RETURNING amount";
     let writers = (0..20).map(|_| {
         let (node, statement) = (node.clone(), of_owner(add, Vec::new()).in_transaction(transaction.clone()));
         tokio::spawn(async move { node.lines(&statement).await.unwrap() })

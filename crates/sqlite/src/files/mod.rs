@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tidegate_core::{Error, ErrorKind};
+use tidegate_query::SqlDialect;
 
 pub(crate) use stamp::Stamp;
 
+const DIALECT: SqlDialect = SqlDialect::Sqlite;
 /// SQLite attaches no more files than these to one connection.
 const FILES_MAX: usize = 10;
 
@@ -74,7 +76,7 @@ impl Files {
 
     /// The name that callers know a table by.
     pub(crate) fn display(&self, schema: &str, table: &str) -> String {
-        if self.is_single() { table.to_owned() } else { format!("{schema}.{table}") }
+        if self.is_single() { DIALECT.table_name(&[table]) } else { DIALECT.table_name(&[schema, table]) }
     }
 }
 

@@ -76,7 +76,8 @@ impl OpenDatabases {
     /// Looks at files whose globs nothing fits, and at the PostgreSQL databases that are not in `known`: whether they
     /// answer, and what their roles could do beyond reading.
     pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
-        let is_new = |opened: &&Opened| known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry);
+        let is_new =
+            |opened: &&Opened| known.by_name.get(&opened.entry.name).is_none_or(|old| old.entry != opened.entry);
         for opened in self.by_name.values() {
             if let LookedAt::Files(files) = &opened.looked_at {
                 let name = &opened.entry.name;
@@ -110,7 +111,8 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
     let resolve = |paths: &super::quantities::OneOrMany| -> Vec<PathBuf> {
         paths.clone().into_vec().into_iter().map(|path| loaded.resolve(path)).collect()
     };
-    let wrong = |member: &str, error: tidegate_core::Error| vec![Problem::new(format!("{path}.{member}"), error.to_string())];
+    let wrong =
+        |member: &str, error: tidegate_core::Error| vec![Problem::new(format!("{path}.{member}"), error.to_string())];
     let name = entry.name.clone();
     let (database, looked_at): (Arc<dyn Database>, _) = match (&entry.files, &entry.sqlite, &entry.postgres) {
         (Some(files), None, None) => {

@@ -47,7 +47,8 @@ pub(super) fn database(
         lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
         idle_timeout: default.idle_timeout,
     };
-    PostgresDatabase::open(entry.name.clone(), target, options).map_err(|error| vec![wrong("postgres", error.to_string())])
+    PostgresDatabase::open(entry.name.clone(), target, options)
+        .map_err(|error| vec![wrong("postgres", error.to_string())])
 }
 
 /// The role that calls run as; of roles of the file, the one that stands first there counts first.
@@ -58,18 +59,19 @@ fn run_as(entry: &DatabaseEntry, config: &Config) -> Result<RunAs, String> {
         Some(RoleChoice::Chosen(chosen)) => chosen,
     };
     match (&chosen.claim, chosen.by_role.is_empty()) {
-        (Some(claim), true) if !chosen.allow.is_empty() => Ok(RunAs::Claim {
-            claim: claim.clone(),
-            allow: chosen.allow.clone(),
-            default: chosen.default.clone(),
-        }),
+        (Some(claim), true) if !chosen.allow.is_empty() => {
+            Ok(RunAs::Claim { claim: claim.clone(), allow: chosen.allow.clone(), default: chosen.default.clone() })
+        }
         (Some(_), true) => Err("a claim needs allow: the roles that it may name".to_owned()),
         (None, false) => {
             let unknown = chosen.by_role.keys().find(|name| config.roles.iter().all(|role| role.name != **name));
             if let Some(unknown) = unknown {
                 return Err(format!("there is no role {unknown} under roles"));
             }
-            let of = config.roles.iter().filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
+            let of = config
+                .roles
+                .iter()
+                .filter_map(|role| Some((role.name.clone(), chosen.by_role.get(&role.name)?.clone())));
             Ok(RunAs::Roles { of: of.collect(), default: chosen.default.clone() })
         }
         _ => Err("wants either claim, with allow, or by_role".to_owned()),

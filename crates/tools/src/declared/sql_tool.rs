@@ -93,7 +93,12 @@ impl SqlTool {
 fn annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
     let open_world = said.open_world.or(Some(false));
     if writes {
-        return ToolAnnotations { read_only: Some(false), destructive: said.destructive.or(Some(true)), open_world, ..said };
+        return ToolAnnotations {
+            read_only: Some(false),
+            destructive: said.destructive.or(Some(true)),
+            open_world,
+            ..said
+        };
     }
     ToolAnnotations { read_only: said.read_only.or(Some(true)), open_world, ..said }
 }

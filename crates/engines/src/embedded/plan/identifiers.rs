@@ -123,7 +123,8 @@ mod tests {
     use tidegate_query::SqlDialect;
 
     fn resolved(sql: &str) -> String {
-        let mut statement = tidegate_query::Statement::parse(sql, SqlDialect::DataFusion).unwrap().ast().unwrap().clone();
+        let mut statement =
+            tidegate_query::Statement::parse(sql, SqlDialect::DataFusion).unwrap().ast().unwrap().clone();
         resolve_case(&mut statement, ["tailNum", "dest", "Dest", "year"].into_iter());
         statement.to_string()
     }

@@ -15,6 +15,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tidegate-query", &["tidegate-core"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-mcp"]),
     ("tidegate-engines", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-postgres", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-sqlite", &["tidegate-core", "tidegate-query"]),
     ("tidegate-tools", &["tidegate-core", "tidegate-query"]),
 ];
 
@@ -29,7 +31,19 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["datafusion", "datafusion-*", "object_store", "parquet"], &["tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
-    (&["arrow", "arrow-*"], &["tidegate-query", "tidegate-engines", "tidegate-tools", "tidegate-bench"]),
+    (
+        &["arrow", "arrow-*"],
+        &[
+            "tidegate-query",
+            "tidegate-engines",
+            "tidegate-postgres",
+            "tidegate-sqlite",
+            "tidegate-tools",
+            "tidegate-bench",
+        ],
+    ),
+    (&["tokio-postgres", "tokio-postgres-*", "deadpool", "rustls", "rustls-*"], &["tidegate-postgres"]),
+    (&["rusqlite"], &["tidegate-sqlite"]),
 ];
 
 /// What examples name, which are hosts of their own: they mount our router in theirs.
