@@ -103,8 +103,8 @@ impl Plan for ReadyPlan {
         false
     }
 
-    fn explain(&self) -> String {
-        "rows in memory".to_owned()
+    async fn explain(&self) -> Result<String, Error> {
+        Ok("rows in memory".to_owned())
     }
 
     async fn run(self: Box<Self>, _job: &Job) -> Result<Rows, Error> {

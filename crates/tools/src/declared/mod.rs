@@ -9,7 +9,6 @@ mod resource;
 mod sql_tool;
 mod text_template;
 mod uri_variables;
-mod uri_variables;
 
 use serde_json::{Value, json};
 use tidegate_core::{CacheHint, Error};
