@@ -82,7 +82,10 @@ impl<'a> Variables<'a> {
                 after.split_once('}').ok_or("has ${ without a closing }; write $${ for ${ itself")?;
             let value = self.value(inside)?;
             filled.push_str(&value);
-            held.push(Held { value, written: format!("${{{inside}}}") });
+            // A default stands in the file for everybody to read.
+            if !inside.ends_with(&format!(":-{value}")) {
+                held.push(Held { value, written: format!("${{{inside}}}") });
+            }
             rest = behind;
         }
         filled.push_str(rest);
@@ -159,7 +162,9 @@ mod tests {
 
     #[test]
     fn what_a_variable_holds_is_hidden_by_its_name() {
-        let Ok(Expanded::Filled(_, held)) = expand("${HOST} ${QUOTED} ${SHORT}") else { panic!("they are set") };
+        let Ok(Expanded::Filled(_, held)) = expand("${HOST} ${QUOTED} ${SHORT} ${NONE:-info}") else {
+            panic!("they are set")
+        };
         let told =
             held.iter().fold(r#"db.example.com is "a \"b\"", an ace"#.to_owned(), |text, held| held.hidden_in(&text));
         assert_eq!(told, r#"${HOST} is "${QUOTED}", an ace"#);
