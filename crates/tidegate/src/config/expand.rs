@@ -83,7 +83,10 @@ impl Filled {
     fn push_value(&mut self, value: String, inside: &str) {
         self.text.push_str(&value);
         self.template.push_str(&escape_braces(&value));
-        self.values.push(Held { value, written: format!("${{{inside}}}") });
+        // A default stands in the file for everybody to read.
+        if !inside.ends_with(&format!(":-{value}")) {
+            self.values.push(Held { value, written: format!("${{{inside}}}") });
+        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Answer {
 pub(super) enum Line<'a> {
     Http { url: String, key: Option<&'a str>, session: Option<String>, client: &'a Client },
     Stdio { child: Child, input: ChildStdin, output: BufReader<ChildStdout> },
-    CommandLine { folder: &'a Path, configuration: String, door: Option<String> },
+    Shell { folder: &'a Path, configuration: String, door: Option<String> },
 }
 
 impl<'a> Line<'a> {
@@ -87,8 +87,7 @@ impl<'a> Line<'a> {
         configuration: &str,
         door: Option<&str>,
     ) -> Result<Self, String> {
-        let mut line =
-            Self::CommandLine { folder, configuration: configuration.to_owned(), door: door.map(str::to_owned) };
+        let mut line = Self::Shell { folder, configuration: configuration.to_owned(), door: door.map(str::to_owned) };
         match line.ask("tools/list", json!({})).await {
             Answer::Done(_) => Ok(line),
             Answer::Refused(refused) => Err(refused),
@@ -120,7 +119,7 @@ impl<'a> Line<'a> {
                 }
                 seen("", &serde_json::from_str(&answer).unwrap())
             }
-            Self::CommandLine { folder, configuration, door } => {
+            Self::Shell { folder, configuration, door } => {
                 let mut arguments = match method {
                     "tools/list" => vec!["tools".to_owned(), "--json".to_owned()],
                     "tools/call" => called(&params),
