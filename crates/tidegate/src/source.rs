@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(parsed("data"), Source { name: None, place: Place::Path("data".into()) });
         let postgres = "postgres://ann:secret@db/shop?sslmode=require";
         assert_eq!(parsed(postgres), Source { name: None, place: Place::Postgres(postgres.into()) });
-        assert_eq!(parsed(&format!("shop={postgres}")).name.as_deref(), Some("shop"));
+        let named = format!("shop={postgres}");
+        assert_eq!(parsed(&named).name.as_deref(), Some("shop"));
         assert!(!format!("{:?}", parsed(postgres)).contains("secret"));
         assert!(Source::parse("=data").is_err());
         assert!(Source::parse("shop=").is_err());

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::quantities::{OneOrMany, RowBound, Size, SizeBound, Time};
+use super::quantities::{RowBound, Size, SizeBound, Time};
 
 pub(crate) use databases::{DatabaseEntry, RoleChoice, TableEntry, TenancyEntry};
 pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
