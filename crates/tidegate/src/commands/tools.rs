@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tidegate_core::Tool;
+use tidegate_core::{Tool, ToolAnnotations};
 
 use crate::failure::Failure;
 use crate::opened::{Opened, Sources};
@@ -48,8 +48,20 @@ impl Tools {
 fn as_json(tool: &Tool) -> Value {
     json!({
         "name": tool.name, "title": tool.title, "description": tool.description,
+        "annotations": tool.annotations.as_ref().map(annotations),
         "inputSchema": tool.input_schema.json(),
     })
+}
+
+/// The hints that were given.
+fn annotations(hints: &ToolAnnotations) -> Value {
+    let named = [
+        ("readOnlyHint", hints.read_only),
+        ("destructiveHint", hints.destructive),
+        ("idempotentHint", hints.idempotent),
+        ("openWorldHint", hints.open_world),
+    ];
+    named.into_iter().filter_map(|(name, hint)| Some((name.to_owned(), Value::from(hint?)))).collect()
 }
 
 /// The names of its arguments; those that may be left out with a question mark.

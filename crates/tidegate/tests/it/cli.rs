@@ -14,6 +14,7 @@ mod guide;
 mod help;
 mod identity;
 mod matrix;
+mod postgres;
 mod query;
 mod reload;
 mod serve;
@@ -31,7 +32,7 @@ use tempfile::TempDir;
 fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("TIDEGATE_") {
+        if name.to_string_lossy().starts_with("TIDEGATE_") || name.to_string_lossy().starts_with("PG") {
             command.env_remove(name);
         }
     }

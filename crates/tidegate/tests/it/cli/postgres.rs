@@ -1,0 +1,131 @@
+//! PostgreSQL from the command line and through a configuration, with a real server.
+
+use std::process::Command;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::Configured;
+
+/// Connection string of the superuser of the tests' server.
+fn server() -> String {
+    std::env::var("TIDEGATE_TEST_POSTGRES").unwrap_or_else(|_| {
+        panic!("TIDEGATE_TEST_POSTGRES is not set; run the tests as scripts/postgres run -- cargo nextest run")
+    })
+}
+
+fn psql(database: &str, sql: &str) {
+    let programs = std::env::var("TIDEGATE_TEST_POSTGRES_BIN").unwrap();
+    let target = format!("{} dbname={database}", server());
+    let ran = Command::new(format!("{programs}/psql"))
+        .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", sql, &target])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A shop in a database of its own, whose name is given.
+fn shop(name: &str) -> String {
+    let name = format!("{name}_{}", std::process::id());
+    psql("postgres", &format!("CREATE DATABASE {name}"));
+    psql(
+        &name,
+        "CREATE TABLE orders (id int PRIMARY KEY, customer text NOT NULL, total numeric(10,2), state text DEFAULT 'new');
+         INSERT INTO orders VALUES (1, 'Ann', 9.50), (2, 'Ben', 20), (3, 'Ann', 0.99)",
+    );
+    format!("{} dbname={name}", server())
+}
+
+fn configured(target: &str) -> Configured {
+    Configured::new(&format!(
+        "databases:
+  - {{name: shop, postgres: '{target}'}}
+tools:
+  - name: orders_of
+    description: Orders of one customer.
+    sql: SELECT id, total FROM orders WHERE customer = :customer AND (:least IS NULL OR total >= :least) ORDER BY id
+    input: {{customer: {{type: string}}, least: {{type: number, required: false}}}}
+  - name: cancel_order
+    description: Cancels an order.
+    sql: UPDATE orders SET state = 'cancelled' WHERE id = :id RETURNING id, state
+    input: {{id: {{type: integer}}}}
+    transaction: {{writes: true}}
+"
+    ))
+}
+
+#[test]
+fn declared_tools_ask_and_write() {
+    let configured = configured(&shop("declared"));
+    let call = |arguments: &[&str]| {
+        let ran = configured.run(&[&["call"], arguments].concat());
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    let without_warnings =
+        |said: String| said.lines().filter(|line| !line.contains("WARN")).collect::<Vec<_>>().join("\n");
+    let call = |arguments: &[&str]| without_warnings(call(arguments));
+    assert_snapshot!(call(&["orders_of", "customer=Ann"]), @r#"[{"id":1,"total":9.50},{"id":3,"total":0.99}]"#);
+    assert_snapshot!(call(&["orders_of", "customer=Ann", "least=5"]), @r#"[{"id":1,"total":9.50}]"#);
+    assert_snapshot!(call(&["cancel_order", "id=2"]), @r#"[{"id":2,"state":"cancelled"}]"#);
+    assert_snapshot!(call(&["sql", "sql=SELECT state, count(*) FROM orders GROUP BY 1 ORDER BY 1"]), @r#"[{"state":"cancelled","count":1},{"state":"new","count":2}]"#);
+    assert_snapshot!(call(&["query", "table=orders", r#"select=[{"function":"median","column":"total"}]"#]), @r#"[{"median_total":9.5}]"#);
+    assert_snapshot!(call(&["get_schema", "table=orders", "samples=2", "format=csv"]), @r#"
+    name,type,nullable,comment,samples
+    id,integer,false,primary key,"[""1"",""3""]"
+    customer,text,false,,"[""Ann"",""Ben""]"
+    total,"numeric(10,2)",true,,"[""9.50"",""0.99""]"
+    state,text,true,,"[""new"",""cancelled""]"
+    "#);
+    assert_snapshot!(call(&["sql", "sql=SELECT pg_read_file('/etc/passwd')"]), @r"
+    error: the function pg_read_file is refused: it reaches files, and only the tables of the catalog can be read
+    Leave it out.
+    ");
+    assert_snapshot!(call(&["list_databases"]), @r#"[{"name":"shop","kind":"postgres","tables":1,"status":"ok"}]"#);
+}
+
+#[test]
+fn a_tool_that_writes_says_so_and_others_say_that_they_read() {
+    let configured = configured(&shop("annotated"));
+    let ran = configured.run(&["tools", "--json"]);
+    let tools: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let of = |name: &str| {
+        let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+        tool["annotations"].clone()
+    };
+    assert_eq!(of("cancel_order"), json!({"readOnlyHint": false, "destructiveHint": true, "openWorldHint": false}));
+    assert_eq!(of("orders_of")["readOnlyHint"], json!(true));
+}
+
+#[test]
+fn a_server_that_is_away_is_a_warning() {
+    let configured = configured("host=127.0.0.1 port=1 user=nobody dbname=shop sslmode=disable");
+    let ran = configured.run(&["config", "check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.ends_with("1 databases and 2 tools, nothing wrong; 3 warnings above\n"), "{}", ran.stdout);
+    let ran = configured.run(&["call", "orders_of", "customer=Ann"]);
+    assert!(ran.stderr.contains("the database shop cannot be reached"), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("nobody"), "{}", ran.stdout);
+}
+
+#[test]
+fn what_is_wrong_with_an_entry_is_said() {
+    let wrong = Configured::new(
+        "databases:
+  - {name: a, postgres: 'postgres://db/x?sslmod=require'}
+  - {name: b, files: ., strict: true}
+  - {name: c, postgres: host=db, role: {claim: db_role}}
+  - {name: d, postgres: host=db, settings: {role: tenant}}
+  - {name: e, postgres: host=db, sqlite: e.db}
+  - {name: f, postgres: host=db, role: {by_role: {boss: reader}}}
+",
+    );
+    assert_snapshot!(wrong.complaint(&["config", "check"]), @r#"
+    error: the configuration cannot be used
+    tidegate.yaml:2:15: databases[0].postgres: the connection string has an unknown keyword "sslmod"; the nearest known is sslmode
+    tidegate.yaml:3:25: databases[1].strict: is for PostgreSQL, and this database is not
+    tidegate.yaml:4:34: databases[2].role: a claim needs allow: the roles that it may name
+    tidegate.yaml:5:34: databases[3].settings: role is no setting of one's own; it needs a prefix and a dot, as app.tenant
+    tidegate.yaml:6:5: databases[4]: wants one of files, sqlite and postgres
+    tidegate.yaml:7:34: databases[5].role: there is no role boss under roles
+    "#);
+}
