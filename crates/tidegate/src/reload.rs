@@ -96,7 +96,7 @@ impl Follower {
         for file in self.assembly.entered().iter().flat_map(|entered| entered.files()) {
             seen.look(&file);
         }
-        self.seen = seen.as_in(&before);
+        self.seen = seen.noted_as_in(&before);
         self.watched.watch(&self.seen);
     }
 }

@@ -38,7 +38,7 @@ impl Seen {
 
     /// The same files, those of `older` as that saw them.
     #[must_use]
-    pub(crate) fn as_in(self, older: &Self) -> Self {
+    pub(crate) fn noted_as_in(self, older: &Self) -> Self {
         let seen = self.0.into_iter().map(|(path, content)| {
             let content = older.0.get(&path).copied().unwrap_or(content);
             (path, content)
@@ -83,7 +83,7 @@ mod tests {
         let mut next = Seen::default();
         next.look(&file);
         next.look(&further);
-        let next = next.as_in(&seen);
+        let next = next.noted_as_in(&seen);
         assert_eq!(next.paths().collect::<Vec<_>>(), [&*file, &*further]);
         assert_ne!(next.now(), next);
         let seen = seen.now();
