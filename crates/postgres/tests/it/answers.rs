@@ -213,5 +213,21 @@ async fn the_role_that_is_proposed_has_nothing_to_complain_of() {
         PostgresOptions { strict: true, run_as: RunAs::Fixed(run_as[0].clone()), ..PostgresOptions::default() };
     let node = scene.open_as(&login, options);
     assert_eq!(node.told("SELECT a, current_setting('transaction_read_only') FROM t").await, "7|on");
-    assert_snapshot!(request.sql().replace(&scene.name, "shop"), @"");
+    assert_snapshot!(request.sql().replace(&scene.name, "shop"), @r#"
+    -- The role that Tidegate logs in as. It owns nothing, inherits nothing and reads.
+    CREATE ROLE shop_proposed LOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
+    ALTER ROLE shop_proposed SET default_transaction_read_only = on;
+    ALTER ROLE shop_proposed SET idle_in_transaction_session_timeout = '60s';
+
+    -- The roles that calls run as.
+    CREATE ROLE shop_seer NOLOGIN NOINHERIT NOBYPASSRLS;
+    GRANT shop_seer TO shop_proposed;
+
+    -- What may be read; grant less where less will do.
+    GRANT USAGE ON SCHEMA "public" TO shop_seer;
+    GRANT SELECT ON ALL TABLES IN SCHEMA "public" TO shop_seer;
+    ALTER DEFAULT PRIVILEGES IN SCHEMA "public" GRANT SELECT ON TABLES TO shop_seer;
+
+    -- Now set its password, in psql: \password shop_proposed
+    "#);
 }

@@ -86,14 +86,12 @@ fn tables_of_other_schemas_are_qualified() {
     insta::assert_snapshot!(check(json!({"table": "archive.flights", "where": "flights.distance > 5 OR distance < 1"})), @r#"
     SELECT * FROM "archive"."flights" WHERE "distance" > 5 OR "distance" < 1 LIMIT 101
 
-    the question does not fit the tables:
-    - where: there is no column "flights.distance"; nearest: distance, flight_date
-    Columns of archive.flights: flight_date, carrier, distance
+    SELECT * FROM `archive`.`flights` WHERE `distance` > 5 OR `distance` < 1 LIMIT 101
     "#);
     insta::assert_snapshot!(check(json!({"table": "archive.\"2013.csv\"", "order_by": ["-n"]})), @r#"
     SELECT * FROM "archive"."2013.csv" ORDER BY "n" DESC NULLS LAST LIMIT 101
 
-    SELECT * FROM `archive."2013.csv"` ORDER BY `n` DESC NULLS LAST LIMIT 101
+    SELECT * FROM `archive`.`2013.csv` ORDER BY `n` DESC NULLS LAST LIMIT 101
     "#);
     insta::assert_snapshot!(check(json!({
         "table": "archive.flights",
@@ -102,7 +100,7 @@ fn tables_of_other_schemas_are_qualified() {
     })), @r#"
     SELECT "archive"."flights"."distance", "airlines"."name" FROM "archive"."flights" INNER JOIN "airlines" ON "archive"."flights"."carrier" = "airlines"."carrier" LIMIT 101
 
-    SELECT `archive.flights`.`distance`, `airlines`.`name` FROM `archive.flights` INNER JOIN `airlines` ON `archive.flights`.`carrier` = `airlines`.`carrier` LIMIT 101
+    SELECT `archive`.`flights`.`distance`, `airlines`.`name` FROM `archive`.`flights` INNER JOIN `airlines` ON `archive`.`flights`.`carrier` = `airlines`.`carrier` LIMIT 101
     "#);
     insta::assert_snapshot!(check(json!({
         "table": "flights",
@@ -111,7 +109,8 @@ fn tables_of_other_schemas_are_qualified() {
     the table "archive.flights" stands twice in the question
     Give the joined one another name: {"table": …, "as": "other", "on": …}.
 
-    SELECT * FROM `flights` INNER JOIN `archive.flights` ON `flights`.`carrier` = `archive.flights`.`carrier` LIMIT 101
+    the table "archive.flights" stands twice in the question
+    Give the joined one another name: {"table": …, "as": "other", "on": …}.
     "#);
     insta::assert_snapshot!(check(json!({
         "table": "flights",
@@ -120,7 +119,7 @@ fn tables_of_other_schemas_are_qualified() {
     })), @r#"
     SELECT "old"."distance" FROM "flights" INNER JOIN "archive"."flights" AS "old" ON "old"."carrier" = "flights"."carrier" LIMIT 101
 
-    SELECT `old`.`distance` FROM `flights` INNER JOIN `archive.flights` AS `old` ON `old`.`carrier` = `flights`.`carrier` LIMIT 101
+    SELECT `old`.`distance` FROM `flights` INNER JOIN `archive`.`flights` AS `old` ON `old`.`carrier` = `flights`.`carrier` LIMIT 101
     "#);
 }
 
@@ -163,9 +162,10 @@ fn names_of_tables_come_apart_and_together_again() {
     assert_eq!(parts("archive.orders"), ["archive", "orders"]);
     assert_eq!(parts("\"2013.csv\""), ["2013.csv"]);
     assert_eq!(parts("a.\"b \"\"c\"\".d\""), ["a", "b \"c\".d"]);
-    assert_eq!(SqlDialect::Sqlite.table_parts("a.b"), ["a.b"]);
+    assert_eq!(SqlDialect::Sqlite.table_parts("a.b"), ["a", "b"]);
+    assert_eq!(SqlDialect::DataFusion.table_parts("a.b"), ["a.b"]);
     assert_eq!(SqlDialect::Postgres.quote_table("archive.Orders"), "\"archive\".\"Orders\"");
-    assert_eq!(SqlDialect::Sqlite.quote_table("a.`b"), "`a.``b`");
+    assert_eq!(SqlDialect::Sqlite.quote_table("a.`b"), "`a`.```b`");
     assert_eq!(SqlDialect::DataFusion.quote_table("a.b"), "\"a.b\"");
 }
 

@@ -27,7 +27,6 @@ async fn unknown_names_come_with_those_that_exist() {
     insta::assert_snapshot!(node.refusal("SELECT * FROM customers WHERE name = \"Ada\"").await, @r#"
     invalid_arguments: there is no column "Ada"
     Valid choices: id, name
-    Texts stand in single quotes; double quotes are for names.
     "#);
     insta::assert_snapshot!(node.refusal("SELECT id FROM orders, customers").await, @r#"
     invalid_arguments: the column "id" is in several tables of the query
