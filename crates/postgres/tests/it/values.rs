@@ -86,7 +86,8 @@ async fn types_whose_binary_form_is_not_known_are_selected_as_text() {
         "'12:00+02'::timetz",
         "point(1, 2)",
         "ROW(1, 'a')",
-        "'<a/>'::xml",
+        // A server may be built without XML, and has the type all the same.
+        "NULL::xml",
         "'pg_class'::regclass",
         "'$.a'::jsonpath",
         "'0/16B3748'::pg_lsn",
