@@ -13,6 +13,7 @@ mod distinct;
 mod executor;
 mod format;
 mod functions;
+mod handover;
 mod nesting;
 mod parameter;
 mod parse;
@@ -31,6 +32,7 @@ pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
 pub use executor::{Executor, Mode, Presentation, Question};
 pub use format::{Format, Meaning, field_type_name, type_name, with_type_name};
+pub use handover::{BatchSender, handover};
 pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,
