@@ -4,6 +4,7 @@
 //! begins as the caller's role, the statement is prepared, its rows are decoded as they come, the transaction ends, the
 //! connection goes back.
 
+mod away;
 mod catalog;
 pub mod connect;
 mod database;

@@ -1,7 +1,7 @@
 //! The connections of a database: a bounded number, lent to one call each.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool::Runtime;
 use deadpool::managed::{Manager, Metrics, Object, PoolError, RecycleError, RecycleResult, TimeoutType};
@@ -9,7 +9,8 @@ use tidegate_core::{Error, ErrorKind};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connect::{ConnectError, Startup, Target};
+use crate::away::{Away, Failure};
+use crate::connect::{Startup, Target};
 use crate::error;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
@@ -35,6 +36,8 @@ pub(crate) struct Opener {
     target: Arc<Target>,
     options: Arc<PostgresOptions>,
     application_name: String,
+    database: Arc<str>,
+    away: Away,
 }
 
 /// Why a connection could not be made.
@@ -42,7 +45,7 @@ pub(crate) struct Opener {
 pub(crate) enum OpenError {
     /// The server was not reached or did not let us in.
     #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Away(#[from] Failure),
     /// The server did not take our settings.
     #[error(transparent)]
     Settings(#[from] tokio_postgres::Error),
@@ -53,9 +56,19 @@ impl Manager for Opener {
     type Error = OpenError;
 
     async fn create(&self) -> Result<Session, OpenError> {
+        if let Some(failure) = self.away.recent(Instant::now()) {
+            return Err(failure.into());
+        }
         let startup = Startup { application_name: &self.application_name, settings: &[] };
-        let connected = self.target.connect(&startup).await?;
-        Ok(Session::open(connected, &self.options).await?)
+        match self.target.connect(&startup).await {
+            Ok(connected) => Ok(Session::open(connected, &self.options).await?),
+            Err(error) => {
+                let failure = Failure { told: error.for_caller(&self.database), for_owner: error.for_owner() };
+                tracing::warn!(database = %self.database, "{failure}");
+                self.away.remember(failure.clone(), Instant::now());
+                Err(failure.into())
+            }
+        }
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<OpenError> {
@@ -76,6 +89,8 @@ impl Pool {
             target: Arc::new(target),
             options: options.clone(),
             application_name: format!("tidegate/{database}"),
+            database: database.clone(),
+            away: Away::default(),
         };
         let connections = deadpool::managed::Pool::builder(opener)
             .max_size(options.connections_max.max(1))
@@ -95,9 +110,8 @@ impl Pool {
         match self.connections.get().await {
             Ok(session) => Ok(Lease::new(session, self.house.clone(), self.database.clone())),
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy()),
-            Err(PoolError::Backend(OpenError::Connect(error))) => {
-                tracing::warn!(database = %self.database, "{}", error.for_owner());
-                Err(error.into_error(&self.database))
+            Err(PoolError::Backend(OpenError::Away(Failure { told, for_owner }))) => {
+                Err(Error::new(ErrorKind::Unavailable, told).with_detail(for_owner))
             }
             Err(PoolError::Backend(OpenError::Settings(error))) => Err(error::of_own(&error, &self.database)),
             Err(PoolError::Closed) => Err(closed(&self.database)),
