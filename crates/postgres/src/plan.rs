@@ -22,8 +22,8 @@ use crate::server::Server;
 use crate::session::Identity;
 use crate::transaction::{COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
 
-/// Rows of a writing statement that are held until it is committed; beyond them they leave before.
-const HELD_ROWS_MAX: usize = 10_000;
+/// Bytes of rows of a writing statement that are held until it is committed; beyond them they leave before.
+const HELD_BYTES_MAX: usize = 4 << 20;
 /// The first wait before a transaction is tried again; it doubles, and chance adds up to as much.
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
@@ -149,11 +149,11 @@ impl Run<'_> {
     /// What comes before anything is answered: the first batch; of a statement that writes all, if they are few.
     async fn first(&self, running: &mut Running) -> Result<Vec<RecordBatch>, Failure> {
         let mut held = Vec::new();
-        let mut rows = 0;
+        let mut bytes = 0;
         while let Some(batch) = running.next().await? {
-            rows += batch.num_rows();
+            bytes += batch.get_array_memory_size();
             held.push(batch);
-            if !self.transaction.writes || rows > HELD_ROWS_MAX {
+            if !self.transaction.writes || bytes > HELD_BYTES_MAX {
                 break;
             }
         }
