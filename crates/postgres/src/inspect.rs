@@ -77,16 +77,13 @@ const ROW_SECURITY_BUGS: &[RowSecurityBug] = &[
     },
 ];
 
-/// Looks at the login role and at `roles`, which calls run as. Needs no transaction.
-pub(crate) async fn inspect(lease: &mut Lease, roles: &[&str], database: &str) -> Result<Vec<Finding>, Error> {
-    let connected = lease.session()?.connected().clone();
-    let client = connected.client();
+/// Looks at the login role and at `roles`, which calls run as, in the transaction of `lease`.
+pub(crate) async fn inspect(lease: &Lease, roles: &[&str], database: &str) -> Result<Vec<Finding>, Error> {
+    let client = lease.session()?.client();
     let failed = |error: tokio_postgres::Error| error::of_own(&error, database);
-    lease.sends();
     let rows = client.query(ROLE, &[&roles]).await.map_err(failed)?;
     let version = client.query_one("SELECT pg_catalog.current_setting('server_version_num')::int4", &[]).await;
     let version: i32 = version.and_then(|row| row.try_get(0)).map_err(failed)?;
-    lease.has_ended();
     let mut findings = of_version(u32::try_from(version).unwrap_or_default());
     for role in &rows {
         of_role(role, &mut findings).map_err(failed)?;

@@ -52,6 +52,11 @@ impl Server {
         Identity { role, claims: vec![String::new(); self.options.claims.names().count()] }
     }
 
+    /// The login role itself, for which nobody asks.
+    fn login(&self) -> Identity {
+        Identity { role: None, ..self.owner() }
+    }
+
     /// Refuses what a caller may not ask here.
     pub(crate) fn admit(&self, statement: &Statement) -> Result<(), Error> {
         if statement.author() == Author::Caller && self.options.tenancy == Tenancy::Settings {
@@ -83,7 +88,10 @@ impl Server {
     async fn inspect(&self, lease: &mut Lease) -> Result<&[Finding], Error> {
         let roles = self.options.run_as.roles();
         let findings = self.findings.get_or_try_init(|| async {
+            lease.begin(&Transaction::default(), &self.login()).await?;
+            lease.sends();
             let findings = inspect::inspect(lease, &roles, &self.database).await?;
+            lease.end(ROLLBACK).await.map_err(|error| error::of_own(&error, &self.database))?;
             for finding in &findings {
                 tracing::warn!(database = %self.database, "{finding}");
             }
