@@ -88,6 +88,8 @@ impl Explain {
 }
 
 async fn described(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
+    // Some databases know what they expect only when they were asked for the plan.
+    let explained = plan.explain().await?;
     let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
     let first_row = if plan.is_blocking() { "after all input is read" } else { "at once" };
     Ok(format!(
@@ -95,6 +97,6 @@ async fn described(statement: &Statement, plan: &dyn Plan) -> Result<String, Err
         statement.text(),
         known(plan.estimated_rows()),
         known(plan.estimated_bytes()),
-        plan.explain().await?.trim_end(),
+        explained.trim_end(),
     ))
 }

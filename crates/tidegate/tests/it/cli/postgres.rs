@@ -80,6 +80,14 @@ fn declared_tools_ask_and_write() {
     error: the function pg_read_file is refused: it reaches files, and only the tables of the catalog can be read
     Leave it out.
     ");
+    assert_snapshot!(call(&["explain", "sql=SELECT * FROM orders WHERE id = 1"]), @r"
+    Statement: SELECT * FROM orders WHERE id = 1
+    Estimated rows: 1
+    Estimated bytes read: unknown
+    First row: at once
+
+    Index Scan on orders using orders_pkey where (id = 1) (rows 1, cost 8)
+    ");
     assert_snapshot!(call(&["list_databases"]), @r#"[{"name":"shop","kind":"postgres","tables":1,"status":"ok"}]"#);
 }
 
