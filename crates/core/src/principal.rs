@@ -75,19 +75,29 @@ pub enum TransportKind {
     Stdio,
     /// MCP over Streamable HTTP.
     StreamableHttp,
+    /// MCP over HTTP+SSE of 2024-11-05.
+    Sse,
+    /// MCP over WebSocket.
+    WebSocket,
+    /// The registry as REST.
+    Rest,
     /// The command line of this very process.
     CommandLine,
 }
 
 impl TransportKind {
     /// Every adapter.
-    pub const ALL: [Self; 3] = [Self::Stdio, Self::StreamableHttp, Self::CommandLine];
+    pub const ALL: [Self; 6] =
+        [Self::Stdio, Self::StreamableHttp, Self::Sse, Self::WebSocket, Self::Rest, Self::CommandLine];
 
     /// The name as it stands in configuration, logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::StreamableHttp => "http",
+            Self::Sse => "sse",
+            Self::WebSocket => "ws",
+            Self::Rest => "rest",
             Self::CommandLine => "cli",
         }
     }
