@@ -109,7 +109,7 @@ impl Executor {
     ///
     /// # Errors
     /// Whatever the database says; rows that were sent before it stand, and their block is closed.
-    pub async fn answer(&self, question: Question, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn answer(&self, question: Question, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         question.statement.check_parameters()?;
         let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;

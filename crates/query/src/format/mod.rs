@@ -16,7 +16,7 @@ mod writer;
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
 pub(crate) use mcp::JsonRows;
-pub use meaning::{Meaning, with_type_name};
+pub use meaning::{Meaning, declared_type_name, with_type_name};
 pub(crate) use value::BoxedCell;
 pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
 

@@ -150,7 +150,7 @@ impl Plan for Fake {
         Ok("fake".to_owned())
     }
 
-    async fn run(self: Box<Self>, _job: &tidegate_core::Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<Rows, Error> {
         let schema = self.schema();
         let items: Vec<Result<RecordBatch, Error>> =
             self.batches.into_iter().map(Ok).chain(self.failure.map(|failure| Err(failure()))).collect();
