@@ -50,7 +50,7 @@ impl EventWriter {
 
     /// The end of the event that is open, if one is.
     pub(super) fn end(&mut self) -> Option<Bytes> {
-        std::mem::take(&mut self.is_open).then(|| END)
+        std::mem::take(&mut self.is_open).then_some(END)
     }
 }
 

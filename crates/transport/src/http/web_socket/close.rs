@@ -37,7 +37,7 @@ pub(super) enum End {
     /// A text message that is no UTF-8.
     NotText,
     /// The client broke the rules of the protocol.
-    Broken,
+    Broken(String),
 }
 
 impl End {
@@ -48,14 +48,14 @@ impl End {
             Error::Capacity(_) => Self::TooLarge(message_bytes_max),
             Error::Utf8(_) => Self::NotText,
             Error::Protocol(ResetWithoutClosingHandshake) => Self::Gone,
-            Error::Protocol(_) => Self::Broken,
+            Error::Protocol(error) => Self::Broken(error.to_string()),
             _ => Self::Gone,
         }
     }
 
     /// Whether a message was at fault, which is told as a refusal.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, Self::NotLetIn(_) | Self::Binary | Self::TooLarge(_) | Self::NotText | Self::Broken)
+        matches!(self, Self::NotLetIn(_) | Self::Binary | Self::TooLarge(_) | Self::NotText | Self::Broken(_))
     }
 
     /// What the client is told; `None` where there is nobody to tell.
@@ -69,7 +69,7 @@ impl End {
             Self::Binary => (CloseCode::Unsupported, "messages are text, not binary".to_owned()),
             Self::TooLarge(bytes_max) => (CloseCode::Size, format!("the message is longer than {bytes_max} bytes")),
             Self::NotText => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),
-            Self::Broken => (CloseCode::Protocol, "not RFC 6455".to_owned()),
+            Self::Broken(reason) => (CloseCode::Protocol, reason.clone()),
         };
         let cut = reason.floor_char_boundary(REASON_BYTES_MAX);
         Some(CloseFrame { code, reason: reason[..cut].into() })

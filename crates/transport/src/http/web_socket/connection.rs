@@ -118,13 +118,13 @@ impl Connection {
                     }
                 }
                 () = sleep_until(idle_at) => {
-                    let last_used = self.liveness.last_used();
+                    let quiet_since = self.liveness.quiet_since();
                     if !conversation.is_idle() {
                         idle_at = Instant::now() + idle_max;
-                    } else if last_used.elapsed() >= idle_max {
+                    } else if quiet_since.elapsed() >= idle_max {
                         return End::Idle;
                     } else {
-                        idle_at = last_used + idle_max;
+                        idle_at = quiet_since + idle_max;
                     }
                 }
                 _ = asking.tick() => {

@@ -13,6 +13,8 @@ pub(super) const PING_EVERY: Duration = Duration::from_secs(30);
 pub(super) struct Liveness {
     /// Whether there was any sign since it was asked last.
     has_given_sign: AtomicBool,
+    /// Whether a message is on its way: that the client reads is watched by the connection itself.
+    is_writing: AtomicBool,
     /// When a message came or left last. Pings and pongs are no messages.
     last_used: Mutex<Instant>,
 }
@@ -20,7 +22,8 @@ pub(super) struct Liveness {
 impl Liveness {
     /// Of a connection that begins now.
     pub(super) fn new() -> Self {
-        Self { has_given_sign: AtomicBool::new(true), last_used: Mutex::new(Instant::now()) }
+        let last_used = Mutex::new(Instant::now());
+        Self { has_given_sign: AtomicBool::new(true), is_writing: AtomicBool::new(false), last_used }
     }
 
     /// Something was heard, be it a pong.
@@ -28,19 +31,24 @@ impl Liveness {
         self.has_given_sign.store(true, Ordering::Relaxed);
     }
 
-    /// A message came, or some of one has left: what a slow client reads is a sign of it, too.
+    /// A message came.
     pub(super) fn touch(&self) {
-        self.give_sign();
         *self.last_used.lock() = Instant::now();
     }
 
-    /// Whether there was a sign since this was called last.
-    pub(super) fn take_sign(&self) -> bool {
-        self.has_given_sign.swap(false, Ordering::Relaxed)
+    /// A message begins to leave, or has left.
+    pub(super) fn set_writing(&self, is_writing: bool) {
+        self.is_writing.store(is_writing, Ordering::Relaxed);
+        self.touch();
     }
 
-    /// When a message came or left last.
-    pub(super) fn last_used(&self) -> Instant {
-        *self.last_used.lock()
+    /// Whether there was a sign since this was called last, or need not be any.
+    pub(super) fn take_sign(&self) -> bool {
+        self.has_given_sign.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// Since when no message came or left.
+    pub(super) fn quiet_since(&self) -> Instant {
+        if self.is_writing.load(Ordering::Relaxed) { Instant::now() } else { *self.last_used.lock() }
     }
 }

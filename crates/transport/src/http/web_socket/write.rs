@@ -23,28 +23,29 @@ pub(super) async fn write(
     sink: impl Sink<Message, Error = Error> + Unpin,
     liveness: &Liveness,
 ) -> Result<(), Error> {
-    let mut writer = Writer { sink, liveness };
+    let mut writer = Writer { sink };
     loop {
         tokio::select! {
             biased;
             Some(()) = pings.recv() => writer.ping().await?,
             message = outbox.next() => {
                 let Some(message) = message else { return Ok(()) };
+                liveness.set_writing(true);
                 writer.message(message, &mut pings).await?;
                 if outbox.is_empty() {
                     writer.sink.flush().await?;
                 }
+                liveness.set_writing(false);
             }
         }
     }
 }
 
-struct Writer<'a, S> {
+struct Writer<S> {
     sink: S,
-    liveness: &'a Liveness,
 }
 
-impl<S: Sink<Message, Error = Error> + Unpin> Writer<'_, S> {
+impl<S: Sink<Message, Error = Error> + Unpin> Writer<S> {
     async fn ping(&mut self) -> Result<(), Error> {
         self.sink.send(Message::Ping(Bytes::new())).await
     }
@@ -70,8 +71,6 @@ impl<S: Sink<Message, Error = Error> + Unpin> Writer<'_, S> {
 
     async fn fragment(&mut self, bytes: Bytes, opcode: Data, is_last: bool) -> Result<(), Error> {
         let frame = Frame::message(bytes, OpCode::Data(opcode), is_last);
-        self.sink.feed(Message::Frame(frame)).await?;
-        self.liveness.touch();
-        Ok(())
+        self.sink.feed(Message::Frame(frame)).await
     }
 }
