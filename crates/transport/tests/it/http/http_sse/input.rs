@@ -12,20 +12,22 @@ use crate::ledger::told;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
+/// What is wrong, with which headers and body.
+type Case = (&'static str, &'static [(&'static str, &'static str)], &'static [u8]);
+
 #[tokio::test]
 async fn what_is_no_message_is_refused_and_the_session_lives_on() {
     let server = Server::with(HttpOptions { body_bytes_max: 1_000, ..HttpOptions::default() }).await;
     let before = server.level().await;
     let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
-    let long = "x".repeat(1_001);
     let mut answers = String::new();
-    let cases: [(&str, &[(&str, &str)], &[u8]); 9] = [
+    let cases: [Case; 9] = [
         ("nothing", &[JSON, ("Content-Length", "0")], b""),
         ("no JSON", &[JSON], b"hello"),
         ("no UTF-8", &[JSON], b"\xff\xfe"),
         ("no message", &[JSON], b"{}"),
         ("an empty batch", &[JSON], b"[]"),
-        ("too large", &[JSON], long.as_bytes()),
+        ("too large", &[JSON], &[b'x'; 1_001]),
         ("another type", &[("Content-Type", "text/plain")], b"{}"),
         ("another origin", &[JSON, ("Origin", "https://evil.example")], b"{}"),
         ("another host", &[JSON, ("Host", "evil.example")], b"{}"),

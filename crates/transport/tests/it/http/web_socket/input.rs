@@ -87,7 +87,7 @@ async fn what_is_no_text_of_a_fair_size_ends_the_connection_with_its_code() {
     too large in all: 1009 the message is longer than 1000 bytes
     not UTF-8: 1007 the message is not UTF-8
     a continuation of nothing: 1002 Continue frame but nothing to continue
-    a second beginning: 1002 x
+    a second beginning: 1002 While waiting for more fragments received: TEXT
     "#);
     server.until_back_at(&before).await;
 }
