@@ -30,6 +30,8 @@ pub(super) enum End {
     Silent,
     /// Who it is is let in no longer.
     NotLetIn(String),
+    /// A message began and did not end in time.
+    TooSlow,
     /// A binary message.
     Binary,
     /// A message beyond the bound, in bytes.
@@ -55,7 +57,10 @@ impl End {
 
     /// Whether a message was at fault, which is told as a refusal.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, Self::NotLetIn(_) | Self::Binary | Self::TooLarge(_) | Self::NotText | Self::Broken(_))
+        matches!(
+            self,
+            Self::NotLetIn(_) | Self::TooSlow | Self::Binary | Self::TooLarge(_) | Self::NotText | Self::Broken(_)
+        )
     }
 
     /// What the client is told; `None` where there is nobody to tell.
@@ -66,6 +71,7 @@ impl End {
             Self::Idle => (CloseCode::Normal, "no message for too long".to_owned()),
             Self::Silent => (CloseCode::Away, "no answer to a ping".to_owned()),
             Self::NotLetIn(reason) => (CloseCode::Policy, reason.clone()),
+            Self::TooSlow => (CloseCode::Policy, "the message came too slowly".to_owned()),
             Self::Binary => (CloseCode::Unsupported, "messages are text, not binary".to_owned()),
             Self::TooLarge(bytes_max) => (CloseCode::Size, format!("the message is longer than {bytes_max} bytes")),
             Self::NotText => (CloseCode::Invalid, "the message is not UTF-8".to_owned()),

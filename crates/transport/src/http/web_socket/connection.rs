@@ -2,6 +2,7 @@
 //! other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::{Stream, StreamExt};
 use hyper::upgrade::Upgraded;
@@ -16,6 +17,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::arrival::{Counted, Patience, READ_BYTES};
 use super::close::{CLOSE_WITHIN, End, close};
 use super::liveness::{Liveness, PING_EVERY};
 use super::write::{FRAGMENT_BYTES_MAX, write};
@@ -24,8 +26,6 @@ use crate::conversation::Conversation;
 use crate::http::identify::Known;
 use crate::http::{CONVERSATION, Door};
 
-/// Of what a client sends so much is read at once.
-const READ_BYTES: usize = 16 * 1024;
 /// Short messages are written together up to that size.
 const WRITE_BYTES: usize = 16 * 1024;
 
@@ -36,11 +36,12 @@ pub(super) struct Connection {
     door: Arc<Door>,
     known: Arc<Known>,
     liveness: Liveness,
+    arrived: Arc<AtomicU64>,
 }
 
 impl Connection {
     pub(super) fn new(door: Arc<Door>, known: Arc<Known>) -> Self {
-        Self { door, known, liveness: Liveness::new() }
+        Self { door, known, liveness: Liveness::new(), arrived: Arc::default() }
     }
 
     /// Serves the client until it goes, gives cause to be closed, or the server shuts down.
@@ -54,8 +55,8 @@ impl Connection {
             .max_write_buffer_size(WRITE_BYTES + 2 * FRAGMENT_BYTES_MAX)
             .max_frame_size(Some(message_bytes_max))
             .max_message_size(Some(message_bytes_max));
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-        self.converse(socket).await;
+        let stream = Counted::new(TokioIo::new(upgraded), self.arrived.clone());
+        self.converse(WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await).await;
         events.tell(Event::ConnectionClosed { transport: TRANSPORT });
     }
 
@@ -101,6 +102,7 @@ impl Connection {
         let mut asking = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         asking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_at = Instant::now() + idle_max;
+        let mut patience = Patience::default();
         loop {
             tokio::select! {
                 biased;
@@ -113,6 +115,11 @@ impl Connection {
                 // Before it is looked at the clock: what has arrived is a sign of life.
                 message = stream.next() => {
                     self.liveness.give_sign();
+                    match &message {
+                        Some(Ok(Message::Text(_))) => patience.message_ended(self.arrived.load(Ordering::Relaxed)),
+                        Some(Ok(Message::Ping(bytes) | Message::Pong(bytes))) => patience.control_came(bytes.len()),
+                        _ => {}
+                    }
                     if let Err(end) = self.hear(conversation, message).await {
                         return end;
                     }
@@ -133,6 +140,9 @@ impl Connection {
                     }
                     if !self.liveness.take_sign() {
                         return End::Silent;
+                    }
+                    if !patience.lasts(self.arrived.load(Ordering::Relaxed)) {
+                        return End::TooSlow;
                     }
                     // Full when the last ping has not left yet.
                     let _ = pings.try_send(());

@@ -10,6 +10,9 @@ use serde_json::json;
 use tidegate_transport::http::HttpOptions;
 use tokio::io::DuplexStream;
 use tokio::time::{Instant, sleep};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::super::door::Door;
 use super::super::identity::asking;
@@ -51,6 +54,18 @@ async fn a_client_that_gives_no_sign_of_life_is_let_go() {
     sleep(Duration::from_secs(2)).await;
     assert_eq!(door.host.service.registry().jobs().open_count(), 0);
     assert_eq!(socket.closed().await, (1001, "no answer to a ping".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_never_ends_is_given_up() {
+    let door = Door::new(HttpOptions::default());
+    let mut socket = open(&door).await;
+    let began = Instant::now();
+    let begun = Frame::message(vec![b'x'; 50_000], OpCode::Data(Data::Text), false);
+    socket.put(Message::Frame(begun)).await;
+    // Hearing answers pings.
+    assert_eq!(socket.hear().await.unwrap_err(), (1008, "the message came too slowly".to_owned()));
+    assert_eq!(began.elapsed().as_secs(), 60);
 }
 
 #[tokio::test(start_paused = true)]
