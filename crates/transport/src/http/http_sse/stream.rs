@@ -35,6 +35,8 @@ pub(super) struct EventStream {
     open: Option<Outgoing>,
     events: u64,
     is_draining: bool,
+    /// When it is asked again who listens; also while there is much to say.
+    ask_at: Instant,
     _place: Place,
 }
 
@@ -50,7 +52,8 @@ impl EventStream {
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
         let waiting = VecDeque::from([endpoint.into()]);
         let (open, events, is_draining) = (None, 0, false);
-        Self { known, id, session, outbox, versions, waiting, open, events, is_draining, _place: place }
+        let ask_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
+        Self { known, id, session, outbox, versions, waiting, open, events, is_draining, ask_at, _place: place }
     }
 
     /// The next bytes; `None` when the session has ended.
@@ -80,21 +83,31 @@ impl EventStream {
             let idle_at = self.session.last_used() + idle_max;
             tokio::select! {
                 biased;
+                () = sleep_until(self.ask_at) => {
+                    if !self.is_let_in().await {
+                        return None;
+                    }
+                }
                 message = self.outbox.next() => {
-                    self.open = Some(message?);
-                    return Some(self.opening());
+                    return match message? {
+                        Outgoing::Whole(message) => Some(self.event(&message)),
+                        spooled @ Outgoing::Spooled(_) => {
+                            self.open = Some(spooled);
+                            Some(self.opening(0).freeze())
+                        }
+                    };
                 }
                 () = self.known.door.draining.cancelled(), if !self.is_draining => {
                     self.is_draining = true;
                     self.session.conversation.finish();
                 }
                 Ok(()) = self.versions.changed() => {
-                    if !self.known.is_let_in().await {
+                    if !self.is_let_in().await {
                         return None;
                     }
                     for message in self.session.conversation.changes() {
-                        let opening = self.opening();
-                        self.waiting.push_back([&opening, &message, &sse::END].into_iter().flatten().copied().collect());
+                        let event = self.event(&message);
+                        self.waiting.push_back(event);
                     }
                     if let Some(bytes) = self.waiting.pop_front() {
                         return Some(bytes);
@@ -106,20 +119,31 @@ impl EventStream {
                     }
                     self.session.touch();
                 }
-                () = sleep_until(quiet_until) => {
-                    return self.known.is_let_in().await.then_some(sse::KEEP_ALIVE);
-                }
+                () = sleep_until(quiet_until) => return Some(sse::KEEP_ALIVE),
             }
         }
     }
 
-    /// The head of an event that carries a message.
-    fn opening(&mut self) -> Bytes {
+    async fn is_let_in(&mut self) -> bool {
+        self.ask_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
+        self.known.is_let_in().await
+    }
+
+    /// A whole event.
+    fn event(&mut self, message: &[u8]) -> Bytes {
+        let mut bytes = self.opening(message.len() + sse::END.len());
+        bytes.put_slice(message);
+        bytes.put_slice(&sse::END);
+        bytes.freeze()
+    }
+
+    /// The head of an event that carries a message, with room for as many bytes more.
+    fn opening(&mut self, more_bytes: usize) -> BytesMut {
         self.events += 1;
-        let mut bytes = BytesMut::with_capacity(64);
+        let mut bytes = BytesMut::with_capacity(64 + more_bytes);
         bytes.put_slice(format!("event: message\nid: {}\n", self.events).as_bytes());
         bytes.put_slice(sse::DATA);
-        bytes.freeze()
+        bytes
     }
 }
 

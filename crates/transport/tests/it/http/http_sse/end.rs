@@ -31,7 +31,7 @@ async fn a_client_that_does_not_read_is_let_go_and_its_posts_are_answered() {
     let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
     let before = server.level().await;
     let mut stream = Stream::open(&server).await;
-    stream.call(json!(1), json!([["flood", 50_000_000]])).await;
+    stream.call(json!(1), json!([["flood", 20_000_000]])).await;
     // Refusals fill the queue, until a post waits for it, in vain.
     let mut statuses = Vec::new();
     for id in 2..200 {

@@ -1,11 +1,14 @@
 //! Comments and idleness, without a socket: time stands still until nobody has anything to do.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use futures::StreamExt;
+use tidegate_core::{Authenticator, Credentials, Grants, Principal, Proof, Unauthenticated};
 use tidegate_transport::http::HttpOptions;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
@@ -24,9 +27,12 @@ async fn open(door: &Door) -> (BodyDataStream, String) {
 }
 
 async fn post(door: &Door, endpoint: &str) -> u16 {
+    post_body(door, endpoint, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await
+}
+
+async fn post_body(door: &Door, endpoint: &str, body: &'static str) -> u16 {
     let request = Request::post(endpoint).header("Content-Type", "application/json");
-    let body = Body::from(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    door.app.clone().oneshot(request.body(body).unwrap()).await.unwrap().status().as_u16()
+    door.app.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap().status().as_u16()
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,6 +75,46 @@ async fn a_key_that_is_revoked_while_it_is_quiet_ends_the_stream() {
     assert_eq!(stream.next().await.unwrap().unwrap(), ":\n\n");
     one_key.is_revoked.store(true, Ordering::SeqCst);
     assert!(stream.next().await.is_none());
+}
+
+/// Two keys of one principal, of which the first may be revoked.
+#[derive(Default)]
+struct TwoKeys(AtomicBool);
+
+#[async_trait]
+impl Authenticator for TwoKeys {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        match credentials.bearer {
+            Some("key") if self.0.load(Ordering::SeqCst) => Err(Unauthenticated::Invalid),
+            _ => Ok(Arc::new(Principal::new("ann", Proof::Key, Arc::new(Grants::everything())))),
+        }
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_revoked_ends_a_busy_stream_too() {
+    let keys = Arc::new(TwoKeys::default());
+    let door = Door::new(HttpOptions { authenticator: keys.clone(), ..HttpOptions::default() });
+    let (stream, endpoint) = open(&door).await;
+    let listening = tokio::spawn(stream.count());
+    keys.0.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        sleep(Duration::from_secs(4)).await;
+        // Answered with an error, which is something to say.
+        assert_eq!(post_body(&door, &endpoint, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await, 202);
+    }
+    sleep(Duration::from_secs(2)).await;
+    assert!(!listening.is_finished());
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(listening.await.unwrap(), 3);
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn a_client_that_does_not_read_is_let_go() {
     let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
     let before = server.level().await;
     let mut socket = Socket::open(&server).await;
-    socket.call(json!(1), json!([["flood", 50_000_000]])).await;
+    socket.call(json!(1), json!([["flood", 20_000_000]])).await;
     socket.call(json!(2), json!([["cancelled"]])).await;
     server.until_open_calls(2).await;
     // Nothing is read.
@@ -72,6 +72,7 @@ async fn a_web_socket_keeps_its_place_among_the_connections() {
     let answer = tokio::time::timeout(Duration::from_millis(50), waiting.head()).await;
     assert!(answer.is_err(), "it was served beside the WebSocket");
     socket.close().await;
+    assert_eq!(waiting.answer().await.told(), "200");
 }
 
 #[tokio::test]
@@ -97,7 +98,7 @@ async fn a_shutdown_is_not_held_up() {
     let mut stubborn = Socket::open(&server).await;
     stubborn.call(json!(1), json!([["cancelled"]])).await;
     let mut unread = Socket::open(&server).await;
-    unread.call(json!(1), json!([["flood", 50_000_000]])).await;
+    unread.call(json!(1), json!([["flood", 20_000_000]])).await;
     server.until_open_calls(2).await;
     server.shutdown.cancel();
     server.running.ended().await;
