@@ -1,7 +1,10 @@
 //! The adapters: they carry MCP between sockets or pipes and a [`tidegate_mcp::Service`]. No SQL.
 
+mod batch;
+mod conversation;
 pub mod http;
 mod metrics;
+mod outbox;
 mod spool;
 pub mod stdio;
 

@@ -79,8 +79,12 @@ impl Metrics {
             Event::ConnectionClosed { transport } => {
                 gauge!("tidegate_connections", "transport" => transport.name()).decrement(1);
             }
-            Event::SessionOpened => gauge!("tidegate_sessions").increment(1),
-            Event::SessionClosed => gauge!("tidegate_sessions").decrement(1),
+            Event::SessionOpened { transport } => {
+                gauge!("tidegate_sessions", "transport" => transport.name()).increment(1);
+            }
+            Event::SessionClosed { transport } => {
+                gauge!("tidegate_sessions", "transport" => transport.name()).decrement(1);
+            }
             Event::MessageRefused { transport, .. } => {
                 counter!("tidegate_messages_refused_total", "transport" => transport.name()).increment(1);
             }

@@ -8,10 +8,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use tidegate_core::TransportKind;
-use tidegate_core::event::Event;
 use tidegate_mcp::RpcError;
 
+use super::path::transport_of;
 use super::response::refusal;
 use super::{Door, HttpOptions, body};
 
@@ -21,8 +20,7 @@ pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next:
         Ok(()) => return next.run(request).await,
         Err(reason) => reason,
     };
-    let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &refused };
-    door.service.registry().events().tell(event);
+    door.tell_of_refusal(transport_of(request.uri().path()), &refused);
     body::discard(request.into_body(), door.options.read_within).await;
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
 }

@@ -11,6 +11,8 @@
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
 //! - `figures`: health, readiness, metrics.
 //! - `shutdown`: what runs may end.
+//! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `level`: that after whatever
+//!   happened everything is back to where it was.
 
 mod bodies;
 mod connections;
@@ -18,7 +20,9 @@ mod door;
 mod events;
 mod figures;
 mod guard;
+mod http_sse;
 mod identity;
+mod level;
 mod listen;
 mod mirror;
 mod quiet;
@@ -28,6 +32,7 @@ mod sessions;
 mod shutdown;
 mod status;
 mod streaming;
+mod web_socket;
 mod wire;
 
 use std::net::SocketAddr;

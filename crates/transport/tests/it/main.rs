@@ -2,8 +2,10 @@
 //!
 //! - `host`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
 //!   shared with the tests of the language.
+//! - `ledger`: what a client has asked on a connection that many requests share.
 //! - `stdio`: a client over a pipe in memory.
-//! - `http`: a client over real sockets, which sees every header and every chunk.
+//! - `http`: a client over real sockets, which sees every header and every chunk; `http::web_socket` and
+//!   `http::http_sse` are what else such a connection may become.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -11,6 +13,7 @@
 #[allow(dead_code, reason = "the tests of the language need more of it")]
 mod host;
 mod http;
+mod ledger;
 #[path = "../../../mcp/tests/it/schema.rs"]
 mod schema;
 mod stdio;

@@ -33,6 +33,7 @@ pub(super) struct Answer {
 /// One server-sent event, or a comment.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SseEvent {
+    pub(super) event: Option<String>,
     pub(super) id: Option<String>,
     pub(super) retry: Option<String>,
     pub(super) data: Option<String>,
@@ -222,6 +223,7 @@ impl SseEvent {
         for line in text.lines() {
             match line.split_once(':') {
                 Some(("", _)) => event.is_comment = true,
+                Some(("event", name)) => event.event = Some(name.trim_start().to_owned()),
                 Some(("id", id)) => event.id = Some(id.trim_start().to_owned()),
                 Some(("retry", retry)) => event.retry = Some(retry.trim_start().to_owned()),
                 Some(("data", data)) => {
