@@ -98,7 +98,7 @@ async fn a_budget_is_the_tightest_of_all_that_apply() {
         Ok(Metadata::new())
     });
     let bytes = |bytes| Budget { rows: None, bytes: Some(bytes) };
-    let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), timeout: None };
+    let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), ..CallLimits::default() };
     let host = Host::within(
         Limits { inline: bytes(40_000), ..Limits::default() },
         SnapshotBuilder::new()
