@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tidegate_core::event::Event;
@@ -28,6 +28,7 @@ pub(super) struct Shown {
     bearer: Option<String>,
     peer: Option<IpAddr>,
     toolset: Option<String>,
+    transport: TransportKind,
 }
 
 /// Why a caller is not let in.
@@ -49,11 +50,7 @@ pub(super) async fn identify(
     next: Next,
 ) -> Response {
     let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
-    let shown = Shown {
-        bearer: bearer(request.headers()).map(str::to_owned),
-        peer: request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| *address),
-        toolset,
-    };
+    let shown = Shown::by(request.headers(), request.extensions(), TransportKind::StreamableHttp, toolset);
     match shown.caller(&door).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
@@ -69,9 +66,20 @@ pub(super) async fn identify(
 }
 
 impl Shown {
+    /// What the head of a request to the door of `toolset` shows.
+    pub(super) fn by(
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        transport: TransportKind,
+        toolset: Option<String>,
+    ) -> Self {
+        let peer = extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address);
+        Self { bearer: bearer(headers).map(str::to_owned), peer, toolset, transport }
+    }
+
     /// The caller by the gate and the registry of this moment, which belong together.
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
-        let origin = Origin { transport: TransportKind::StreamableHttp, peer: self.peer };
+        let origin = Origin { transport: self.transport, peer: self.peer };
         for _ in 0..TRIES_MAX {
             let credentials = Credentials { bearer: self.bearer.as_deref(), peer: self.peer };
             let principal = door.options.authenticator.authenticate(credentials).await;
@@ -122,7 +130,7 @@ impl Refused {
     }
 }
 
-fn challenge(reason: Unauthenticated) -> HeaderValue {
+pub(super) fn challenge(reason: Unauthenticated) -> HeaderValue {
     HeaderValue::from_static(match reason {
         Unauthenticated::Missing => "Bearer realm=\"tidegate\"",
         Unauthenticated::Invalid => "Bearer realm=\"tidegate\", error=\"invalid_token\"",

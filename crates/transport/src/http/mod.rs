@@ -1,4 +1,4 @@
-//! MCP over Streamable HTTP, in every revision that has it, with health and metrics beside it.
+//! MCP over Streamable HTTP, in every revision that has it, with REST, health and metrics beside it.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -13,6 +13,7 @@ mod patience;
 mod post;
 mod replay;
 mod response;
+mod rest;
 mod server;
 mod session;
 mod sse;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{get as on_get, post as on_post};
+use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,8 @@ pub struct HttpOptions {
     pub authenticator: Arc<dyn Authenticator>,
     /// Whether there is MCP at `/mcp`.
     pub has_mcp: bool,
+    /// Whether there is REST at `/rest`.
+    pub has_rest: bool,
     /// Whether there is Prometheus at `/metrics`.
     pub has_metrics: bool,
     /// Longer request bodies are refused, in bytes.
@@ -72,6 +75,7 @@ impl Default for HttpOptions {
         Self {
             authenticator: Arc::new(LetEverybodyIn),
             has_mcp: true,
+            has_rest: true,
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
             read_within: Duration::from_secs(15),
@@ -152,6 +156,12 @@ fn routes(door: Arc<Door>) -> Router {
     }
     if asking.has_routes() {
         asking = asking.route_layer(axum::middleware::from_fn_with_state(door.clone(), identify::identify));
+    }
+    if door.options.has_rest {
+        // It asks who calls by itself: its page is for everybody.
+        for path in ["/rest", "/rest/", "/rest/{*path}"] {
+            asking = asking.route(path, on_any(rest::answer));
+        }
     }
     asking
         .route("/health", on_get(health::health))
