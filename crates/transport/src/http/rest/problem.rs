@@ -183,7 +183,9 @@ impl Problem {
 impl From<Error> for Problem {
     /// A call that was refused or failed.
     fn from(error: Error) -> Self {
-        let mut problem = Self::new(Sort::Call(error.kind()), error.message().to_owned());
+        // What follows the colon stands in a member of its own.
+        let detail = error.message().trim_end_matches(':').to_owned();
+        let mut problem = Self::new(Sort::Call(error.kind()), detail);
         problem.0.is_of_message = false;
         if error.kind() == ErrorKind::Unauthenticated {
             problem = problem.with_header(header::WWW_AUTHENTICATE, challenge(Unauthenticated::Missing));
