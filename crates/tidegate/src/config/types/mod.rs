@@ -74,13 +74,15 @@ pub(crate) struct ServerEntry {
 pub(crate) struct DoorsEntry {
     /// MCP at /mcp.
     pub(crate) mcp: bool,
+    /// REST at /rest.
+    pub(crate) rest: bool,
     /// Prometheus at /metrics.
     pub(crate) metrics: bool,
 }
 
 impl Default for DoorsEntry {
     fn default() -> Self {
-        Self { mcp: true, metrics: true }
+        Self { mcp: true, rest: true, metrics: true }
     }
 }
 
