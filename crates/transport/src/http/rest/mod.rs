@@ -20,7 +20,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::event::Event;
 use tidegate_core::{Caller, TransportKind};
@@ -29,6 +29,9 @@ pub(super) use self::problem::{Problem, Sort};
 use self::route::Route;
 use super::identify::Shown;
 use super::{Door, body};
+
+/// Which pages may load an answer without asking: a GET of another site's page has no `Origin` to be refused for.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Whether a path is of this adapter.
 pub(super) fn is_asked(path: &str) -> bool {
@@ -45,8 +48,10 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> R
         }
         problem.response()
     });
-    // What data holds is no page, whatever it looks like.
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let headers = response.headers_mut();
+    // What data holds is no page, whatever it looks like, and no part of the page of somebody else.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 

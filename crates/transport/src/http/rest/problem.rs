@@ -208,3 +208,20 @@ impl From<Error> for Problem {
         problem
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_shows_the_table_in_its_order() {
+        let documentation = include_str!("../../../../../docs/transports/rest.md");
+        let mut from = 0;
+        for sort in Sort::ALL {
+            let row = format!("| `{}` | {} | {} |", sort.name(), sort.status().as_u16(), sort.title());
+            let found = documentation[from..].find(&row);
+            assert!(found.is_some(), "the documentation has no row {row} here");
+            from += found.unwrap_or_default();
+        }
+    }
+}

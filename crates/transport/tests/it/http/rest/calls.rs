@@ -125,6 +125,7 @@ async fn an_answer_names_its_job_and_counts_as_rest() {
     assert_eq!(answer.header("tidegate-job").unwrap().len(), 36);
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"));
     server.rest(&get("/rest/nothing")).await;
     let calls = r#"tidegate_calls_total{kind="tool",name="script",outcome="done",transport="rest"}"#;
     assert_eq!(server.figure(calls).await, "1");

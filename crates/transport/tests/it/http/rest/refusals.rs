@@ -1,5 +1,7 @@
 //! What is refused, with which problem, and that nothing stays open.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tidegate_transport::http::HttpOptions;
 
@@ -82,6 +84,16 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
     an argument twice         400 bad_request: the argument max_rows stands in the body and in the address
     another host              403 forbidden: the host "evil.example.com" is not allowed; the server's option --allow-host adds it
     "#);
+    assert_eq!(server.open_calls(), 0);
+}
+
+#[tokio::test]
+async fn a_body_that_comes_too_slowly_is_refused() {
+    let server = with(HttpOptions { read_within: Duration::from_millis(100), ..HttpOptions::default() }).await;
+    let mut connection = server.connect().await;
+    let headers = [JSON, ("Content-Length", "100")];
+    let answer = connection.ask(&request("POST", "/rest/tools/script/call", &headers, "{")).await;
+    assert_eq!(problem(&answer), "408 too_slow: the body came too slowly");
     assert_eq!(server.open_calls(), 0);
 }
 
