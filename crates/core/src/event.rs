@@ -135,6 +135,7 @@ impl Subscriber for Log {
                 kind = job.target().kind(),
                 name = cut(job.target().name()),
                 outcome,
+                transport = job.caller().origin.transport.name(),
                 subject = job.principal().subject,
                 rows = job.rows(),
                 bytes = job.bytes(),

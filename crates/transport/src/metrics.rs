@@ -59,8 +59,12 @@ impl Metrics {
                     Target::Tool(name) | Target::Prompt(name) => name.clone(),
                     Target::Resource(_) | Target::Completion(_) => String::new(),
                 };
-                counter!("tidegate_calls_total", "kind" => kind, "name" => name.clone(), "outcome" => outcome)
-                    .increment(1);
+                let transport = job.caller().origin.transport.name();
+                counter!(
+                    "tidegate_calls_total",
+                    "kind" => kind, "name" => name.clone(), "outcome" => outcome, "transport" => transport
+                )
+                .increment(1);
                 histogram!("tidegate_call_seconds", "kind" => kind, "name" => name, "outcome" => outcome)
                     .record(job.elapsed());
                 counter!("tidegate_rows_total").increment(job.rows());

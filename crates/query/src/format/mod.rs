@@ -3,6 +3,7 @@
 mod columns;
 mod csv;
 mod flat;
+mod form;
 mod json;
 mod markdown;
 mod mcp;
@@ -15,6 +16,7 @@ mod writer;
 
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
+pub(crate) use form::Form;
 pub(crate) use mcp::JsonRows;
 pub use meaning::{Meaning, declared_type_name, with_type_name};
 pub(crate) use value::BoxedCell;

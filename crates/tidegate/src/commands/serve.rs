@@ -65,6 +65,7 @@ impl HttpArguments {
             has_mcp: server.doors.mcp,
             has_sse: server.doors.sse,
             has_web_socket: server.doors.ws,
+            has_rest: server.doors.rest,
             has_metrics: server.doors.metrics,
             drain_within: DRAIN_WITHIN,
             ..default

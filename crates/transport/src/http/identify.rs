@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tidegate_core::{Caller, Credentials, Origin, Principal, TransportKind, Unauthenticated};
@@ -61,12 +61,8 @@ pub(super) async fn identify(
     next: Next,
 ) -> Response {
     let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
-    let shown = Shown {
-        bearer: bearer(request.headers()).map(str::to_owned),
-        peer: request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| *address),
-        transport: transport_of(request.uri().path()),
-        toolset,
-    };
+    let transport = transport_of(request.uri().path());
+    let shown = Shown::by(request.headers(), request.extensions(), transport, toolset);
     match shown.caller(&door).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
@@ -82,6 +78,17 @@ pub(super) async fn identify(
 }
 
 impl Shown {
+    /// What the head of a request to the door of `toolset` shows.
+    pub(super) fn by(
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        transport: TransportKind,
+        toolset: Option<String>,
+    ) -> Self {
+        let peer = extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address);
+        Self { bearer: bearer(headers).map(str::to_owned), peer, toolset, transport }
+    }
+
     /// The caller by the gate and the registry of this moment, which belong together.
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
         let origin = Origin { transport: self.transport, peer: self.peer };
@@ -162,7 +169,7 @@ impl Refused {
     }
 }
 
-fn challenge(reason: Unauthenticated) -> HeaderValue {
+pub(super) fn challenge(reason: Unauthenticated) -> HeaderValue {
     HeaderValue::from_static(match reason {
         Unauthenticated::Missing => "Bearer realm=\"tidegate\"",
         Unauthenticated::Invalid => "Bearer realm=\"tidegate\", error=\"invalid_token\"",

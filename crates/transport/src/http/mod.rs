@@ -1,5 +1,5 @@
-//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and WebSocket, with health and metrics beside
-//! it.
+//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and WebSocket, with REST, health and metrics
+//! beside it.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -17,6 +17,7 @@ mod places;
 mod post;
 mod replay;
 mod response;
+mod rest;
 mod server;
 mod session;
 mod sse;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{get as on_get, post as on_post};
+use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::event::Event;
 use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, TransportKind};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
@@ -63,6 +64,8 @@ pub struct HttpOptions {
     pub has_sse: bool,
     /// Whether there is MCP over WebSocket at `/mcp/ws`.
     pub has_web_socket: bool,
+    /// Whether there is REST at `/rest`.
+    pub has_rest: bool,
     /// Whether there is Prometheus at `/metrics`.
     pub has_metrics: bool,
     /// Longer request bodies and messages are refused, in bytes.
@@ -94,6 +97,7 @@ impl Default for HttpOptions {
             has_mcp: true,
             has_sse: true,
             has_web_socket: true,
+            has_rest: true,
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
             read_within: Duration::from_secs(15),
@@ -191,6 +195,12 @@ fn routes(door: Arc<Door>) -> Router {
     }
     if asking.has_routes() {
         asking = asking.route_layer(axum::middleware::from_fn_with_state(door.clone(), identify::identify));
+    }
+    if door.options.has_rest {
+        // It asks who calls by itself: its page is for everybody.
+        for path in ["/rest", "/rest/", "/rest/{*path}"] {
+            asking = asking.route(path, on_any(rest::answer));
+        }
     }
     asking
         .route("/health", on_get(health::health))

@@ -78,13 +78,15 @@ pub(crate) struct DoorsEntry {
     pub(crate) sse: bool,
     /// MCP over WebSocket at /mcp/ws.
     pub(crate) ws: bool,
+    /// REST at /rest.
+    pub(crate) rest: bool,
     /// Prometheus at /metrics.
     pub(crate) metrics: bool,
 }
 
 impl Default for DoorsEntry {
     fn default() -> Self {
-        Self { mcp: true, sse: true, ws: true, metrics: true }
+        Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
     }
 }
 

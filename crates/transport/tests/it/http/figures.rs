@@ -59,9 +59,9 @@ async fn the_series_are_these() {
     tidegate_call_seconds_sum{kind="tool",name="script",outcome="done"}
     tidegate_call_seconds_sum{kind="tool",name="script",outcome="internal"}
     tidegate_calls_refused_total{kind="tool",outcome="not_found"}
-    tidegate_calls_total{kind="resource",name="",outcome="done"}
-    tidegate_calls_total{kind="tool",name="script",outcome="done"}
-    tidegate_calls_total{kind="tool",name="script",outcome="internal"}
+    tidegate_calls_total{kind="resource",name="",outcome="done",transport="http"}
+    tidegate_calls_total{kind="tool",name="script",outcome="done",transport="http"}
+    tidegate_calls_total{kind="tool",name="script",outcome="internal",transport="http"}
     tidegate_connections{transport="http"}
     tidegate_faults_total
     tidegate_jobs_open
