@@ -41,14 +41,30 @@ pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
         .is_some_and(|code| *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
 }
 
-/// Whether a prepared statement no longer fits its tables.
-pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+/// Whether the columns of a prepared statement are other ones now.
+pub(crate) fn has_changed(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|said| {
         *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some("RevalidateCachedQuery")
-            || *said.code() == SqlState::INVALID_SQL_STATEMENT_NAME
-            // One that we put into FROM, whose columns are other ones now.
-            || *said.code() == SqlState::INVALID_COLUMN_REFERENCE
     })
+}
+
+/// Whether the server does not know a prepared statement by its name, or knows another one by it.
+pub(crate) fn is_misnamed(error: &tokio_postgres::Error) -> bool {
+    error
+        .code()
+        .is_some_and(|code| *code == SqlState::INVALID_SQL_STATEMENT_NAME || *code == SqlState::DUPLICATE_PSTATEMENT)
+}
+
+/// Whether a prepared statement no longer fits its tables.
+pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+    has_changed(error)
+        || is_misnamed(error)
+        || error.code().is_some_and(|code| {
+            // One that we put into FROM, whose columns are other ones now.
+            *code == SqlState::INVALID_COLUMN_REFERENCE
+            // Something that it names is gone; preparing it anew says what, and where in the caller's own words.
+            || matches!(code.code(), "42P01" | "42703" | "42704" | "42883" | "3F000")
+        })
 }
 
 fn lost(database: &str, error: &tokio_postgres::Error) -> Error {
@@ -114,6 +130,7 @@ fn advice(code: &SqlState) -> Option<String> {
         "42703" => "Use the tool get_schema to see a table's columns.",
         "42501" => "The role that the call runs as has no right to it; list_tables shows what it may read.",
         "40001" | "40P01" => "Others changed the same rows meanwhile; try again.",
+        "26000" | "42P05" => "A pooler seems to stand between; the owner of the node then has to say pgbouncer: true.",
         "55P03" => "Somebody holds a lock on it; try again.",
         _ => return None,
     };

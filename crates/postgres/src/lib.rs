@@ -5,6 +5,7 @@
 //! connection goes back.
 
 mod away;
+mod behind_pooler;
 mod catalog;
 pub mod connect;
 mod database;

@@ -173,7 +173,8 @@ async fn a_changed_table_is_seen() {
     assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|[1,5)");
     scene.run("DROP TABLE customers CASCADE").await;
     assert_snapshot!(node.lines(&statement).await.unwrap_err(), @r#"
-    relation "customers" does not exist at line 1, column 37
+    relation "customers" does not exist at line 1, column 15
+    Valid choices: stock.items
     Use the tool list_tables to see what can be read.
     "#);
     node.idle().await;

@@ -80,8 +80,16 @@ impl Scene {
         self.open_as(&self.login(), options)
     }
 
+    /// Through the pooler, where the tests run beside one.
     pub(crate) fn open_as(&self, login: &str, options: PostgresOptions) -> Node {
-        let host = variable("TIDEGATE_TEST_POSTGRES_TCP");
+        match std::env::var("TIDEGATE_TEST_PGBOUNCER") {
+            Ok(pooler) => self.open_at(&pooler, login, PostgresOptions { pooler: true, ..options }),
+            Err(_) => self.open_at(&variable("TIDEGATE_TEST_POSTGRES_TCP"), login, options),
+        }
+    }
+
+    /// On the server or the pooler at `host`.
+    pub(crate) fn open_at(&self, host: &str, login: &str, options: PostgresOptions) -> Node {
         let text = format!("{host} dbname={} user={login} password=right sslmode=disable", self.name);
         let target = Target::read(&text, &Surroundings::of_process()).unwrap();
         Node { database: Arc::new(PostgresDatabase::open("shop", target, options).unwrap()) }
@@ -152,6 +160,12 @@ impl Node {
             Err(error) => Err(error),
         };
         answer.unwrap_or_else(|error| format!("{}: {error}", error.kind().name()))
+    }
+
+    /// The tables that may be read.
+    pub(crate) async fn tables(&self) -> String {
+        let catalog = self.database.catalog(&Principal::owner()).await.unwrap();
+        catalog.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// Waits until every connection is back.
