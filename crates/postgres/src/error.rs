@@ -87,7 +87,7 @@ fn of_server(said: &DbError, database: &str, text: &str) -> Error {
     let kind = kind_of(said.code());
     let detail = format!("database {database}: {} {said:?}", said.code().code());
     let message = match kind {
-        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", said.message()),
+        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", trouble(said)),
         ErrorKind::Cancelled => "the query was cancelled".to_owned(),
         ErrorKind::Forbidden if *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
             format!("only reading is allowed: {}", said.message())
@@ -99,9 +99,20 @@ fn of_server(said: &DbError, database: &str, text: &str) -> Error {
         },
     };
     let error = Error::new(kind, message).with_detail(detail);
-    match said.hint().map(str::to_owned).or_else(|| advice(said.code())) {
+    // What the server says about its own troubles is for whoever runs it.
+    let hint = said.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
+    match hint.or_else(|| advice(said.code())) {
         Some(hint) => error.with_hint(hint),
         None => error,
+    }
+}
+
+/// What keeps the server from answering. Its own words about files name them, which is nothing for a caller.
+fn trouble(said: &DbError) -> &str {
+    match said.code().code() {
+        "53100" => "its disk is full",
+        "58000" | "58030" | "58P01" | "58P02" => "it has trouble with its files",
+        _ => said.message(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! A server of a test's own, for what would harm the tests beside it.
 
-use std::env;
+use std::path::Path;
+use std::process::Command;
 
 use crate::held_script::HeldScript;
+use crate::scene::{Scene, variable};
 
 /// A throw-away cluster of the version that the tests run beside. It ends with this value.
 pub(crate) struct Cluster {
@@ -11,10 +13,43 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Self {
-        let programs = env::var("TIDEGATE_TEST_POSTGRES_BIN").unwrap_or_else(|_| {
-            panic!("this test needs PostgreSQL: scripts/postgres run -- cargo nextest run -p tidegate-postgres")
-        });
-        Self { script: HeldScript::start(&[], &["run", "--bin", &programs]) }
+        Self { script: HeldScript::start(&[], &["run", "--bin", &programs()]) }
+    }
+
+    /// The same, with a tmpfs of so many MiB mounted on `folder`, which belongs to the server's user; none where that is
+    /// not allowed. It goes with the cluster.
+    pub(crate) fn start_beside_tmpfs(folder: &Path, mebibytes: u32) -> Option<Self> {
+        let mount =
+            format!("mount -t tmpfs -o size={mebibytes}m,mode=700 tmpfs {0} && chown postgres {0}", folder.display());
+        let can_mount = Command::new("unshare").args(["--mount", "sh", "-c", &mount]).output();
+        if !can_mount.is_ok_and(|tried| tried.status.success()) {
+            return None;
+        }
+        let around = ["unshare", "--mount", "sh", "-c", &format!("{mount} && exec \"$@\""), "sh"];
+        Some(Self { script: HeldScript::start(&around, &["run", "--bin", &programs()]) })
+    }
+
+    /// Stops the server as `mode` says and starts it again. Blocks.
+    pub(crate) fn restart(&self, mode: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
+        let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
+        assert!(Command::new(path).args(["restart", folder, mode]).status().unwrap().success());
+    }
+
+    /// A scene on this server behind a pooler, which lives as long as what is given with it.
+    pub(crate) async fn pooled_scene(&self, sql: &str) -> (Scene, HeldScript) {
+        let variable = |name| self.script.variable(name);
+        let before = format!("TIDEGATE_TEST_POSTGRES_FOLDER={}", variable("TIDEGATE_TEST_POSTGRES_FOLDER"));
+        let pooler = HeldScript::start(&["env", &before], &["pooler"]);
+        let scene =
+            Scene::on(variable("TIDEGATE_TEST_POSTGRES"), pooler.variable("TIDEGATE_TEST_PGBOUNCER"), true, sql);
+        (scene.await, pooler)
+    }
+
+    /// A scene on this server.
+    pub(crate) async fn scene(&self, sql: &str) -> Scene {
+        let variable = |name| self.script.variable(name);
+        Scene::on(variable("TIDEGATE_TEST_POSTGRES"), variable("TIDEGATE_TEST_POSTGRES_TCP"), false, sql).await
     }
 
     /// The connection string of the superuser, over the socket, to `database`.
@@ -26,4 +61,9 @@ impl Cluster {
     pub(crate) fn data(&self) -> String {
         format!("{}/data", self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER"))
     }
+}
+
+/// The folder of the programs that the tests run beside.
+fn programs() -> String {
+    variable("TIDEGATE_TEST_POSTGRES_BIN")
 }

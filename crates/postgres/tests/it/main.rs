@@ -9,6 +9,7 @@ mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
 mod held_script; // What holds a server or a pooler for a test.
 mod identity; // Roles, claims, and row-level security under load.
+mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.
 mod round_trips; // Random values of each type.
