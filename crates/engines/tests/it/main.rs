@@ -9,7 +9,7 @@
 //! - `plans`: what a plan tells before it runs.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
-//! - `sql`: SQL behaviour, replayed from `tests/slt/*.slt`.
+//! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 

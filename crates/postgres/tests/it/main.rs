@@ -14,6 +14,7 @@ mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.
 mod round_trips; // Random values of each type.
 mod scene; // A database of one's own, and the engine on it.
+mod scripts; // The scripts of `tests/slt`.
 mod server; // The connection that the tests of values share.
 mod shown; // Record batches as callers read them.
 mod values; // Types as they are stated, and what is refused.
