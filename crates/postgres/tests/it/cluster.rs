@@ -36,14 +36,22 @@ impl Cluster {
         assert!(Command::new(path).args(["restart", folder, mode]).status().unwrap().success());
     }
 
+    /// A standby of this server, which is restarted for it.
+    pub(crate) fn standby(&self) -> HeldScript {
+        self.start_beside("standby")
+    }
+
     /// A scene on this server behind a pooler, which lives as long as what is given with it.
     pub(crate) async fn pooled_scene(&self, sql: &str) -> (Scene, HeldScript) {
-        let variable = |name| self.script.variable(name);
-        let before = format!("TIDEGATE_TEST_POSTGRES_FOLDER={}", variable("TIDEGATE_TEST_POSTGRES_FOLDER"));
-        let pooler = HeldScript::start(&["env", &before], &["pooler"]);
-        let scene =
-            Scene::on(variable("TIDEGATE_TEST_POSTGRES"), pooler.variable("TIDEGATE_TEST_PGBOUNCER"), true, sql);
-        (scene.await, pooler)
+        let pooler = self.start_beside("pooler");
+        let superuser = self.script.variable("TIDEGATE_TEST_POSTGRES");
+        let scene = Scene::on(superuser, pooler.variable("TIDEGATE_TEST_PGBOUNCER"), true, sql).await;
+        (scene, pooler)
+    }
+
+    fn start_beside(&self, what: &str) -> HeldScript {
+        let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
+        HeldScript::start(&["env", &format!("TIDEGATE_TEST_POSTGRES_FOLDER={folder}")], &[what])
     }
 
     /// A scene on this server.
