@@ -7,6 +7,7 @@
 mod away;
 mod behind_pooler;
 mod catalog;
+mod composites;
 pub mod connect;
 mod database;
 mod error;

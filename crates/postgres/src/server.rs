@@ -8,6 +8,7 @@ use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog;
+use crate::composites;
 use crate::error;
 use crate::explain::Explained;
 use crate::inspect::{self, Finding};
@@ -116,6 +117,32 @@ impl Server {
 
     /// The prepared form of `statement`, in the transaction of `lease`, which began as `transaction`.
     pub(crate) async fn prepare(
+        &self,
+        lease: &mut Lease,
+        statement: &Statement,
+        transaction: &Transaction,
+        identity: &Identity,
+    ) -> Result<Arc<Prepared>, Error> {
+        let prepared = self.prepare_once(lease, statement, transaction, identity).await?;
+        let connected = lease.session()?.connected().clone();
+        lease.sends();
+        let are_current = composites::are_current(connected.client(), &prepared.types).await;
+        lease.rests();
+        if are_current.map_err(|error| error::of_own(&error, &self.database))? {
+            return Ok(prepared);
+        }
+        drop(prepared);
+        if self.options.pooler {
+            self.replace(lease).await?;
+            lease.begin(transaction, identity).await?;
+        } else {
+            lease.session()?.forget(identity.role.as_deref(), statement.text());
+            connected.client().clear_type_cache();
+        }
+        self.prepare_once(lease, statement, transaction, identity).await
+    }
+
+    async fn prepare_once(
         &self,
         lease: &mut Lease,
         statement: &Statement,
