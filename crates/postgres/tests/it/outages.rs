@@ -136,23 +136,18 @@ impl Told {
     }
 }
 
-/// What a caller may be told of a server that goes away and comes back.
-const OUTAGE: [&str; 8] = [
+/// How all begins that a caller is told of a server that goes away and comes back; the rest is the server's reason, or
+/// the pooler's.
+const OUTAGE: [&str; 3] = [
     "the connection to the database shop was lost; try again",
-    "the database shop cannot answer now: terminating connection due to administrator command",
-    "the database shop cannot answer now: terminating connection because of crash of another server process",
-    "the database shop cannot answer now: terminating connection due to unexpected postmaster exit",
-    "the database shop cannot be reached: connection refused",
-    "the database shop cannot be reached: the server is not ready: it is starting up or shutting down",
-    "the database shop cannot be reached: the server closed the connection",
-    // The pooler's own refusal, while it cannot reach the server.
-    "the database shop cannot be reached: the server refused the connection (SQLSTATE 08P01)",
+    "the database shop cannot answer now: ",
+    "the database shop cannot be reached: ",
 ];
 
 fn expect_outage_alone(told: &Told) {
-    let messages = told.messages(ErrorKind::Unavailable);
-    let strange: Vec<&String> = messages.iter().filter(|message| !OUTAGE.contains(&message.as_str())).collect();
-    assert!(strange.is_empty(), "{strange:#?}");
+    for message in told.messages(ErrorKind::Unavailable) {
+        assert!(OUTAGE.iter().any(|beginning| message.starts_with(beginning)), "{message}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
