@@ -109,7 +109,7 @@ impl Database for PostgresDatabase {
         self.server.admit(statement)?;
         let identity = self.server.identity_of(principal)?;
         let mut lease = self.server.begin(statement.transaction(), &identity).await?;
-        let prepared = self.server.prepare(&mut lease, statement, &identity).await?;
+        let prepared = self.server.prepare(&mut lease, statement, statement.transaction(), &identity).await?;
         let explained = Mutex::new(self.server.guard(&lease, statement).await?);
         let server = self.server.clone();
         Ok(Box::new(PostgresPlan { server, statement: statement.clone(), identity, lease, prepared, explained }))
@@ -118,9 +118,10 @@ impl Database for PostgresDatabase {
     async fn describe(&self, statement: &Statement, _: &Principal) -> Result<SchemaRef, Error> {
         self.server.admit(statement)?;
         let identity = self.server.owner();
-        let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
-        let prepared = self.server.prepare(&mut lease, statement, &identity).await.map(|ready| ready.schema.clone());
-        end(lease, prepared).await
+        let transaction = Transaction::default();
+        let mut lease = self.server.begin(&transaction, &identity).await?;
+        let prepared = self.server.prepare(&mut lease, statement, &transaction, &identity).await;
+        end(lease, prepared.map(|prepared| prepared.schema.clone())).await
     }
 
     async fn close(&self) {

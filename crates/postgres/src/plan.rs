@@ -32,8 +32,9 @@ pub(crate) struct PostgresPlan {
     pub(crate) server: Arc<Server>,
     pub(crate) statement: Statement,
     pub(crate) identity: Identity,
-    pub(crate) lease: Lease,
+    /// Before the lease, so that it is closed within the transaction.
     pub(crate) prepared: Arc<Prepared>,
+    pub(crate) lease: Lease,
     pub(crate) explained: Mutex<Option<Arc<Explained>>>,
 }
 
@@ -99,12 +100,12 @@ impl Plan for PostgresPlan {
                     if std::mem::replace(&mut was_outdated, true) {
                         return Err(error);
                     }
-                    freed.session()?.forget(identity.role.as_deref(), statement.text());
                     lease = freed;
+                    server.forget(&mut lease, &statement, &identity).await?;
                 }
             }
             lease.begin(&transaction, &identity).await?;
-            prepared = server.prepare(&mut lease, &statement, &identity).await?;
+            prepared = server.prepare(&mut lease, &statement, &transaction, &identity).await?;
         }
     }
 }

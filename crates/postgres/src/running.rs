@@ -78,7 +78,10 @@ impl Running {
         };
         match rows {
             Ok(rows) => Ok(Self { lease, batches: BatchStream::new(rows, builder, context), prepared, end }),
-            Err(error) => Err((Failure::Server(error), free(lease, end).await)),
+            Err(error) => {
+                drop(prepared);
+                Err((Failure::Server(error), free(lease, end).await))
+            }
         }
     }
 

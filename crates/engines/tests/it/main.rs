@@ -10,7 +10,7 @@
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
 //! - `federated`: several databases asked as one.
-//! - `sql`: SQL behaviour, replayed from `tests/slt/*.slt`.
+//! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 

@@ -173,9 +173,33 @@ async fn a_changed_table_is_seen() {
     assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|[1,5)");
     scene.run("DROP TABLE customers CASCADE").await;
     assert_snapshot!(node.lines(&statement).await.unwrap_err(), @r#"
-    relation "customers" does not exist at line 1, column 37
+    relation "customers" does not exist at line 1, column 15
+    Valid choices: stock.items
     Use the tool list_tables to see what can be read.
     "#);
+    node.idle().await;
+}
+
+/// The driver asks for a type once; the server does not say that it has changed.
+#[tokio::test]
+async fn a_changed_type_is_seen() {
+    let scene = Scene::new(
+        "CREATE TYPE part AS (a int, b text); CREATE TABLE parts AS SELECT ROW(1, 'x')::part AS part, ARRAY[ROW(2, 'y')]::part[] AS more;
+         GRANT SELECT ON parts TO {login}",
+    )
+    .await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
+    let statement = of_owner("SELECT part, more FROM parts", Vec::new());
+    assert_eq!(node.lines(&statement).await.unwrap(), "{a: 1, b: x}|[{a: 2, b: y}]");
+    for (change, answer) in [
+        ("ALTER TYPE part ADD ATTRIBUTE c int", "{a: 1, b: x, c: null}|[{a: 2, b: y, c: null}]"),
+        ("ALTER TYPE part RENAME ATTRIBUTE a TO d", "{d: 1, b: x, c: null}|[{d: 2, b: y, c: null}]"),
+        ("ALTER TYPE part DROP ATTRIBUTE b", "{d: 1, c: null}|[{d: 2, c: null}]"),
+    ] {
+        scene.run(change).await;
+        assert_eq!(node.lines(&statement).await.unwrap(), answer, "{change}");
+        assert_eq!(node.told("SELECT part, more FROM parts WHERE true").await, answer, "{change}");
+    }
     node.idle().await;
 }
 
