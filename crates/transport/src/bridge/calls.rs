@@ -5,22 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use tidegate_mcp::{RequestId, RpcError};
+use tidegate_mcp::RpcError;
 use tokio_util::sync::CancellationToken;
 
-/// The open calls, by id as JSON text.
+use super::request::Call;
+
+/// The open calls, by id as JSON text, and whether each is modern.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: Mutex<HashMap<String, Arc<OpenCall>>>,
+    open: Mutex<HashMap<String, (Arc<OpenCall>, bool)>>,
 }
 
 /// One call that is not answered.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OpenCall {
-    /// Whether the call needs nothing but to be dropped to be cancelled at the server.
-    pub(super) is_modern: bool,
     /// The client wants no answer any more.
     is_taken_back: AtomicBool,
+    /// Something of it may have been sent.
+    is_under_way: AtomicBool,
     /// Fires when nothing more is to be awaited for it.
     pub(super) ended: CancellationToken,
 }
@@ -30,7 +32,6 @@ pub(super) struct OpenCall {
 pub(super) struct OpenGuard {
     calls: Arc<Calls>,
     ids: Vec<String>,
-    pub(super) call: Arc<OpenCall>,
 }
 
 impl Calls {
@@ -38,11 +39,9 @@ impl Calls {
     ///
     /// # Errors
     /// `-32600` when an id is in use.
-    pub(super) fn open(self: &Arc<Self>, ids: &[RequestId], is_modern: bool) -> Result<OpenGuard, RpcError> {
-        let call =
-            Arc::new(OpenCall { is_modern, is_taken_back: AtomicBool::new(false), ended: CancellationToken::new() });
-        let mut guard = OpenGuard { calls: self.clone(), ids: Vec::new(), call: call.clone() };
-        for id in ids {
+    pub(super) fn open(self: &Arc<Self>, call: &Call) -> Result<OpenGuard, RpcError> {
+        let mut guard = OpenGuard { calls: self.clone(), ids: Vec::new() };
+        for id in &call.ids {
             let mut open = self.open.lock();
             if open.contains_key(id.as_json()) {
                 // The guard takes back what it has, so it must not be dropped under the lock.
@@ -50,17 +49,17 @@ impl Calls {
                 let message = format!("a request with the id {} is open already", id.as_json());
                 return Err(RpcError::invalid_request(message));
             }
-            open.insert(id.as_json().to_owned(), call.clone());
+            open.insert(id.as_json().to_owned(), (call.open.clone(), call.modern.is_some()));
             guard.ids.push(id.as_json().to_owned());
         }
         Ok(guard)
     }
 
-    /// Takes back the call of that id; none if it is answered already.
-    pub(super) fn take_back(&self, id: &str) -> Option<Arc<OpenCall>> {
-        let call = self.open.lock().get(id).cloned()?;
+    /// Takes back the call of that id, and says whether it is modern; none if it is answered already.
+    pub(super) fn take_back(&self, id: &str) -> Option<(Arc<OpenCall>, bool)> {
+        let (call, is_modern) = self.open.lock().get(id).cloned()?;
         call.is_taken_back.store(true, Ordering::Release);
-        Some(call)
+        Some((call, is_modern))
     }
 }
 
@@ -68,6 +67,16 @@ impl OpenCall {
     /// Whether the client wants no answer any more.
     pub(super) fn is_taken_back(&self) -> bool {
         self.is_taken_back.load(Ordering::Acquire)
+    }
+
+    /// Whether something of it may have been sent.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Ordering::Acquire)
+    }
+
+    /// To be said before it is sent, and again when it is certain that nothing of it was.
+    pub(super) fn set_under_way(&self, is_under_way: bool) {
+        self.is_under_way.store(is_under_way, Ordering::Release);
     }
 }
 

@@ -153,8 +153,8 @@ impl Conversation {
 
     async fn take_back(&self, line: Bytes, notification: &Notification) {
         let Ok(params) = notification.params::<CancelledParams>() else { return };
-        let Some(call) = self.calls.take_back(params.request_id.get()) else { return };
-        if self.link.cancels_by_dropping(call.is_modern) {
+        let Some((call, is_modern)) = self.calls.take_back(params.request_id.get()) else { return };
+        if !call.is_under_way() || self.link.cancels_by_dropping(is_modern) {
             return call.ended.cancel();
         }
         let link = self.link.clone();
@@ -167,12 +167,12 @@ impl Conversation {
 
     /// Passes a call on; with `settling` it is the client's handshake.
     async fn spawn_call(&self, call: Call, settling: Option<(CancellationToken, DropGuard)>) {
-        let open = match self.calls.open(&call.ids, call.modern.is_some()) {
+        let open = match self.calls.open(&call) {
             Ok(open) => open,
             Err(error) => return self.output.refuse(call.ids.first(), &error).await,
         };
-        let task =
-            CallTask { link: self.link.clone(), output: self.output.clone(), options: self.options.clone(), open };
+        let (link, output, options) = (self.link.clone(), self.output.clone(), self.options.clone());
+        let task = CallTask { link, output, options, _open: open };
         let settled = self.settled.clone();
         self.spawn(async move {
             match settling {
@@ -222,7 +222,7 @@ struct CallTask {
     link: Arc<Link>,
     output: Output,
     options: Arc<BridgeOptions>,
-    open: OpenGuard,
+    _open: OpenGuard,
 }
 
 impl CallTask {
@@ -237,11 +237,11 @@ impl CallTask {
         };
         let made = tokio::select! {
             biased;
-            () = self.open.call.ended.cancelled() => return,
+            () = call.open.ended.cancelled() => return,
             made = made => made,
         };
         if let Err(failure) = made
-            && !self.open.call.is_taken_back()
+            && !call.open.is_taken_back()
         {
             self.fail(call, &failure).await;
         }

@@ -1,8 +1,12 @@
 //! A message of the client that is passed on: its bytes as they came, and the little that is looked at.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use tidegate_mcp::{Incoming, Notification, Rejection, Request, RequestId};
+
+use super::calls::OpenCall;
 
 /// A request, or a batch of them.
 #[derive(Debug, Clone)]
@@ -14,6 +18,8 @@ pub(super) struct Call {
     pub(super) is_batch: bool,
     /// What a modern request says of itself.
     pub(super) modern: Option<Modern>,
+    /// How far it has come.
+    pub(super) open: Arc<OpenCall>,
 }
 
 /// What a modern request says of itself; over HTTP its headers say it again.
@@ -57,7 +63,7 @@ impl Call {
             };
             Modern { version, method, name }
         });
-        Self { line, ids: vec![request.id.clone()], is_batch: false, modern }
+        Self { line, ids: vec![request.id.clone()], is_batch: false, modern, open: Arc::default() }
     }
 
     /// The call that a batch makes.
@@ -67,7 +73,7 @@ impl Call {
             Err(rejection) => rejection.id.clone(),
             Ok(_) => None,
         });
-        Self { line, ids: ids.collect(), is_batch: true, modern: None }
+        Self { line, ids: ids.collect(), is_batch: true, modern: None, open: Arc::default() }
     }
 
     /// Whether `id`, as an answer has it, is one of those that are to be answered.

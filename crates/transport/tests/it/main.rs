@@ -3,10 +3,12 @@
 //! - `host`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
 //!   shared with the tests of the language.
 //! - `stdio`: a client over a pipe in memory.
+//! - `bridge`: the same, with a server at the far end of a connection that breaks.
 //! - `http`: a client over real sockets, which sees every header and every chunk.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod bridge;
 #[path = "../../../mcp/tests/it/host.rs"]
 #[allow(dead_code, reason = "the tests of the language need more of it")]
 mod host;

@@ -27,14 +27,16 @@ use self::reach::Reach;
 use self::session::{Agreed, Session, Standing};
 use super::BridgeOptions;
 use super::arriving::Arrived;
+use super::calls::OpenCall;
 use super::failure::Failure;
 use super::handshake::{Handshake, Terms};
 use super::notice::Notice;
 use super::output::{Line, Output};
 use super::request::{Call, Modern};
 
-/// Idle connections are given up before a server does it, so that few calls meet one that was just closed.
-const IDLE_WITHIN: Duration = Duration::from_secs(10);
+/// Idle connections are given up before a server does it: a call that meets one which was just closed may have run,
+/// for all that is known, and fails.
+const IDLE_WITHIN: Duration = Duration::from_secs(2);
 /// A silent connection is asked for a sign of life this often.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// How long the end of a session may take.
@@ -73,8 +75,11 @@ impl HttpLink {
     pub(super) async fn call(&self, call: &Call) -> Result<(), Failure> {
         let deadline = self.deadline();
         let response = match &call.modern {
-            Some(modern) => self.post(&call.line, head::modern(self.options.bearer.as_ref(), modern), deadline).await?,
-            None => self.post_legacy(&call.line, deadline).await?,
+            Some(modern) => {
+                let headers = head::modern(self.options.bearer.as_ref(), modern);
+                self.post(&call.line, headers, deadline, &call.open).await?
+            }
+            None => self.post_legacy(&call.line, deadline, &call.open).await?,
         };
         let answer = self.receiver().receive(response, call).await?;
         self.output.send(answer.line).await;
@@ -112,9 +117,10 @@ impl HttpLink {
     /// Passes on what wants no answer.
     pub(super) async fn notify(&self, line: &Bytes, modern: Option<&Modern>) {
         let deadline = self.deadline();
+        let open = OpenCall::default();
         let sent = match modern {
-            Some(modern) => self.post(line, head::modern(self.options.bearer.as_ref(), modern), deadline).await,
-            None => self.post_legacy(line, deadline).await,
+            Some(modern) => self.post(line, head::modern(self.options.bearer.as_ref(), modern), deadline, &open).await,
+            None => self.post_legacy(line, deadline, &open).await,
         };
         let told = match sent {
             Ok(response) if response.status().is_success() => return,
@@ -150,16 +156,19 @@ impl HttpLink {
     }
 
     /// A POST of the legacy session. One to a session that is gone did not run: it is sent again in a new one.
-    async fn post_legacy(&self, line: &Bytes, deadline: Instant) -> Result<Response, Failure> {
+    async fn post_legacy(&self, line: &Bytes, deadline: Instant, open: &OpenCall) -> Result<Response, Failure> {
         let bearer = self.options.bearer.as_ref();
-        let Some(agreed) = self.session.agreed()? else { return self.post(line, head::plain(bearer), deadline).await };
-        let response = self.post(line, head::legacy(bearer, &agreed), deadline).await?;
+        let Some(agreed) = self.session.agreed()? else {
+            return self.post(line, head::plain(bearer), deadline, open).await;
+        };
+        let response = self.post(line, head::legacy(bearer, &agreed), deadline, open).await?;
         if response.status() != StatusCode::NOT_FOUND || agreed.session.is_none() {
             return Ok(response);
         }
         drop(response);
+        open.set_under_way(false);
         let agreed = self.renew(&agreed, deadline).await?;
-        self.post(line, head::legacy(bearer, &agreed), deadline).await
+        self.post(line, head::legacy(bearer, &agreed), deadline, open).await
     }
 
     /// Makes the handshake again that was made with a session which is gone, and gives what holds now.
@@ -172,7 +181,8 @@ impl HttpLink {
             None => return Err(refused("the client is making another one")),
         }
         let Handshake { initialize, id, initialized, terms: before } = gone.handshake.clone();
-        let call = Call { line: initialize.clone(), ids: vec![id.clone()], is_batch: false, modern: None };
+        let (line, ids) = (initialize.clone(), vec![id.clone()]);
+        let call = Call { line, ids, is_batch: false, modern: None, open: Arc::default() };
         let opening = tokio::time::timeout(self.options.handshake_within, self.open(&call, deadline));
         let (answer, session) = opening.await.map_err(|_| refused("it does not answer"))??;
         let bytes = answer.bytes().ok_or_else(|| refused("its answer is too long"))?;
@@ -187,7 +197,7 @@ impl HttpLink {
         }
         if let Some(line) = initialized {
             let headers = head::legacy(self.options.bearer.as_ref(), &opened);
-            self.post(&line, headers, deadline).await?;
+            self.post(&line, headers, deadline, &call.open).await?;
             self.tell_of_lists(&opened).await;
         }
         self.options.tell(&Notice::Renewed);
@@ -203,14 +213,21 @@ impl HttpLink {
     }
 
     async fn open(&self, call: &Call, deadline: Instant) -> Result<(Arrived, Option<HeaderValue>), Failure> {
-        let response = self.post(&call.line, head::plain(self.options.bearer.as_ref()), deadline).await?;
+        let response = self.post(&call.line, head::plain(self.options.bearer.as_ref()), deadline, &call.open).await?;
         let session = response.headers().get(SESSION_ID).cloned();
         Ok((self.receiver().receive(response, call).await?, session))
     }
 
     /// Sends `body` once; again only while no connection stood, until `deadline`.
-    async fn post(&self, body: &Bytes, headers: HeaderMap, deadline: Instant) -> Result<Response, Failure> {
+    async fn post(
+        &self,
+        body: &Bytes,
+        headers: HeaderMap,
+        deadline: Instant,
+        open: &OpenCall,
+    ) -> Result<Response, Failure> {
         loop {
+            open.set_under_way(true);
             let epoch = self.reach.epoch();
             let url = self.options.address.url().clone();
             let error = match self.client.post(url).headers(headers.clone()).body(body.clone()).send().await {
@@ -221,6 +238,7 @@ impl HttpLink {
                 Err(error) if error.is_connect() => error,
                 Err(error) => return Err(Failure::Lost { reason: reason(&error) }),
             };
+            open.set_under_way(false);
             let reason = reason(&error);
             let waiting = self.reach.until_back(epoch, &reason, &self.options);
             if tokio::time::timeout_at(deadline, waiting).await.is_err() {

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use futures::SinkExt;
 use futures::stream::SplitSink;
 use parking_lot::Mutex;
-use tidegate_mcp::RequestId;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
@@ -14,16 +13,22 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::failure::Failure;
-use crate::bridge::request::is_same_id;
+use crate::bridge::request::{Call, is_same_id};
 
 pub(super) type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// A connection that stands, or stood.
 pub(super) struct Connection {
     sink: tokio::sync::Mutex<SplitSink<Stream, Message>>,
-    waiting: Mutex<HashMap<String, oneshot::Sender<Bytes>>>,
+    waiting: Mutex<HashMap<String, Waiter>>,
     pub(super) lost: CancellationToken,
     reason: Mutex<String>,
+}
+
+/// Who waits for one answer.
+struct Waiter {
+    answer: oneshot::Sender<Bytes>,
+    is_of_batch: bool,
 }
 
 /// A message was not sent, and none of it was: the connection was lost before its turn came.
@@ -79,25 +84,34 @@ impl Connection {
         let _ = self.sink.lock().await.send(Message::Close(None)).await;
     }
 
-    /// Waits for the answers to `ids` from now on.
-    pub(super) fn wait_for(&self, ids: &[RequestId]) -> Waiting<'_> {
+    /// Waits for the answers to `call` from now on.
+    pub(super) fn wait_for(&self, call: &Call) -> Waiting<'_> {
+        let ids: Vec<String> = call.ids.iter().map(|id| id.as_json().to_owned()).collect();
         let mut waiting = self.waiting.lock();
         let mut answers = Vec::new();
-        for id in ids {
-            let (sender, receiver) = oneshot::channel();
-            waiting.insert(id.as_json().to_owned(), sender);
+        for id in &ids {
+            let (answer, receiver) = oneshot::channel();
+            waiting.insert(id.clone(), Waiter { answer, is_of_batch: call.is_batch });
             answers.push(receiver);
         }
-        Waiting { connection: self, ids: ids.iter().map(|id| id.as_json().to_owned()).collect(), answers }
+        drop(waiting);
+        Waiting { connection: self, ids, answers }
     }
 
     /// Who waits for the answer of that id; none if nobody does.
     pub(super) fn waiting_for(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
         let mut waiting = self.waiting.lock();
-        waiting.remove(id).or_else(|| {
+        let waiter = waiting.remove(id).or_else(|| {
             let asked = waiting.keys().find(|asked| is_same_id(asked, id)).cloned()?;
             waiting.remove(&asked)
-        })
+        });
+        waiter.map(|waiter| waiter.answer)
+    }
+
+    /// Who waits for answers of batches: one that is refused as a whole is refused without an id.
+    pub(super) fn waiting_for_batches(&self) -> Vec<oneshot::Sender<Bytes>> {
+        let mut waiting = self.waiting.lock();
+        waiting.extract_if(|_, waiter| waiter.is_of_batch).map(|(_, waiter)| waiter.answer).collect()
     }
 
     /// Fails all who wait.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{SplitStream, StreamExt};
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::SocketLink;
@@ -24,7 +24,9 @@ const SILENT_MAX: Duration = Duration::from_secs(60);
 impl SocketLink {
     /// Reads until the connection is lost, and says why it was.
     pub(super) async fn hear(&self, connection: &Connection, mut stream: SplitStream<Stream>) -> String {
-        let mut pings = tokio::time::interval(PING_EVERY);
+        let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+        // A client that was slow to read is no reason to ask twice.
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
         loop {
             let message = tokio::select! {
@@ -67,8 +69,11 @@ impl SocketLink {
         if !shape.is_batch && !shape.is_answer() {
             return Err("the server sent what is no message of JSON-RPC: it has neither method nor result".to_owned());
         }
-        let waiting: Vec<_> = ids.iter().filter_map(|id| connection.waiting_for(id)).collect();
-        // An error without an id is about a message that the server could not read; it is for the client to see.
+        // An error without an id is about a message that the server could not take; it is for the client to see.
+        let waiting: Vec<_> = match ids.as_slice() {
+            [] => connection.waiting_for_batches(),
+            ids => ids.iter().filter_map(|id| connection.waiting_for(id)).collect(),
+        };
         if waiting.is_empty() && !ids.is_empty() {
             self.options.tell(&Notice::Ignored("an answer that nobody waits for".to_owned()));
             return Ok(());

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use self::connection::Connection;
 use self::dial::NotConnected;
 use super::BridgeOptions;
-use super::backoff::Backoff;
+use super::backoff::{Backoff, LONGEST};
 use super::failure::Failure;
 use super::handshake::{Handshake, Terms};
 use super::notice::Notice;
@@ -63,7 +63,7 @@ impl SocketLink {
         for attempt in 1.. {
             match self.dial().await {
                 Ok((connection, stream)) => {
-                    backoff.reset();
+                    let since = Instant::now();
                     if std::mem::take(&mut is_lost) {
                         self.options.tell(&Notice::Back);
                     }
@@ -74,6 +74,10 @@ impl SocketLink {
                     connection.lose(reason.clone());
                     is_lost = true;
                     self.options.tell(&Notice::Lost(reason));
+                    // A server that hangs up at once is not asked more and more often.
+                    if since.elapsed() > LONGEST {
+                        backoff.reset();
+                    }
                 }
                 Err(NotConnected::Away(reason)) => {
                     if !std::mem::replace(&mut is_lost, true) {
@@ -146,12 +150,13 @@ impl SocketLink {
         let deadline = self.deadline();
         loop {
             let connection = self.connection(deadline).await?;
-            let waiting = connection.wait_for(&call.ids);
+            let waiting = connection.wait_for(call);
+            call.open.set_under_way(true);
             match connection.send(&call.line).await {
                 Ok(Ok(())) => return waiting.answered().await,
                 Ok(Err(failure)) => return Err(failure),
                 // Nothing of it was sent: the next connection may have it.
-                Err(_) => {}
+                Err(_) => call.open.set_under_way(false),
             }
         }
     }
