@@ -13,13 +13,11 @@ async fn told(mut client: Client, lines: &[String]) -> Vec<String> {
     for line in lines {
         client.line(line).await;
         let is_notification = line.contains("\"method\"") && !line.contains("\"id\"");
-        while !is_notification {
+        let mut is_answered = is_notification;
+        while !is_answered {
             let heard = client.hear().await;
-            let is_answer = !heard.contains("\"method\"");
+            is_answered = !heard.contains("\"method\"");
             told.push(heard);
-            if is_answer {
-                break;
-            }
         }
     }
     assert_eq!(client.close().await, Vec::<String>::new());
