@@ -58,7 +58,7 @@ pub(super) fn modern(bearer: Option<&Bearer>, modern: &Modern) -> HeaderMap {
 }
 
 /// `text` as a header's value: as it is, or as Base64 of its UTF-8 where a header could not carry it.
-fn mirrored(text: &str) -> HeaderValue {
+pub(super) fn mirrored(text: &str) -> HeaderValue {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim() == text
         && !(text.starts_with("=?base64?") && text.ends_with("?="));

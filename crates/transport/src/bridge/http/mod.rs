@@ -9,6 +9,7 @@ mod answer;
 mod event;
 mod head;
 mod listen;
+mod parameter;
 mod reach;
 mod session;
 
@@ -19,10 +20,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
+use tidegate_mcp::{Incoming, decode};
 use tokio::time::Instant;
 
 use self::answer::Receiver;
 use self::head::SESSION_ID;
+use self::parameter::{Found, Marks};
 use self::reach::Reach;
 use self::session::{Agreed, Session, Standing};
 use super::BridgeOptions;
@@ -37,10 +40,14 @@ use super::request::{Call, Modern};
 /// Idle connections are given up before a server does it: a call that meets one which was just closed may have run,
 /// for all that is known, and fails.
 const IDLE_WITHIN: Duration = Duration::from_secs(2);
-/// A silent connection is asked for a sign of life this often.
+/// A silent connection is asked for a sign of life this often, and lost after so many that did not come.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_TRIES: u32 = 3;
 /// How long the end of a session may take.
 const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// Pages of a list of tools that are read for one of them.
+const PAGES_MAX: usize = 100;
 
 /// The way to a server over HTTP.
 pub(super) struct HttpLink {
@@ -49,6 +56,7 @@ pub(super) struct HttpLink {
     output: Output,
     reach: Reach,
     session: Session,
+    marks: Marks,
 }
 
 impl HttpLink {
@@ -65,25 +73,63 @@ impl HttpLink {
             .referer(false)
             .connect_timeout(options.wait_within)
             .tcp_keepalive(KEEP_ALIVE_EVERY)
+            .tcp_keepalive_interval(KEEP_ALIVE_EVERY)
+            .tcp_keepalive_retries(KEEP_ALIVE_TRIES)
             .pool_idle_timeout(IDLE_WITHIN)
             .build()
             .map_err(std::io::Error::other)?;
-        Ok(Self { client, options, output, reach: Reach::default(), session: Session::new() })
+        Ok(Self { client, options, output, reach: Reach::default(), session: Session::new(), marks: Marks::default() })
     }
 
     /// Sends `call` once, and gives its answer to the client.
     pub(super) async fn call(&self, call: &Call) -> Result<(), Failure> {
         let deadline = self.deadline();
-        let response = match &call.modern {
-            Some(modern) => {
-                let headers = head::modern(self.options.bearer.as_ref(), modern);
-                self.post(&call.line, headers, deadline, &call.open).await?
+        let answer = match &call.modern {
+            Some(modern) => self.call_modern(call, modern, deadline).await?,
+            None => {
+                let response = self.post_legacy(&call.line, deadline, &call.open).await?;
+                self.receiver().receive(response, call).await?
             }
-            None => self.post_legacy(&call.line, deadline, &call.open).await?,
         };
-        let answer = self.receiver().receive(response, call).await?;
         self.output.send(answer.line).await;
         Ok(())
+    }
+
+    /// Sends a modern call, and again with the headers that its tool wants if the server refused it for lack of them.
+    async fn call_modern(&self, call: &Call, modern: &Modern, deadline: Instant) -> Result<Arrived, Failure> {
+        let mut headers = head::modern(self.options.bearer.as_ref(), modern);
+        self.marks.add(&mut headers, modern, &call.line);
+        let response = self.post(&call.line, headers.clone(), deadline, &call.open).await?;
+        let is_refused = response.status() == StatusCode::BAD_REQUEST;
+        let answer = self.receiver().receive(response, call).await?;
+        let is_mismatch = is_refused && answer.bytes().is_some_and(|bytes| parameter::is_mismatch(bytes));
+        if !is_mismatch || !self.look_up(call, modern, deadline).await {
+            return Ok(answer);
+        }
+        self.marks.add(&mut headers, modern, &call.line);
+        let response = self.post(&call.line, headers, deadline, &call.open).await?;
+        self.receiver().receive(response, call).await
+    }
+
+    /// Asks the server how the tool of `call` wants to be called; false when it says nothing of it.
+    async fn look_up(&self, call: &Call, modern: &Modern, deadline: Instant) -> bool {
+        let Some(tool) = modern.name.as_deref().filter(|_| modern.method == "tools/call") else { return false };
+        let mut cursor = None;
+        for _ in 0..PAGES_MAX {
+            let Some(line) = parameter::list_of_tools(&call.line, cursor.as_deref()).map(Bytes::from) else { break };
+            let Ok(Incoming::Request(request)) = decode(&line) else { break };
+            let asking = Call::of_request(line, &request);
+            let Some(modern) = &asking.modern else { break };
+            let headers = head::modern(self.options.bearer.as_ref(), modern);
+            let Ok(response) = self.post(&asking.line, headers, deadline, &asking.open).await else { break };
+            let Ok(page) = self.receiver().receive(response, &asking).await else { break };
+            match page.bytes().map(|bytes| parameter::find(bytes, tool)) {
+                Some(Found::Marks(marks)) => return self.marks.keep(tool, marks),
+                Some(Found::Next(next)) => cursor = Some(next),
+                Some(Found::Nothing) | None => break,
+            }
+        }
+        false
     }
 
     /// Sends the client's handshake, and keeps what it settles.

@@ -18,6 +18,7 @@ use crate::spool::Spool;
 
 /// A silent connection is asked for a sign of life this often.
 const PING_EVERY: Duration = Duration::from_secs(15);
+const PING_WITHIN: Duration = Duration::from_secs(1);
 /// A connection that gives none for this long is lost.
 const SILENT_MAX: Duration = Duration::from_secs(60);
 
@@ -35,7 +36,8 @@ impl SocketLink {
                     if heard.elapsed() > SILENT_MAX {
                         return format!("the server was silent for {SILENT_MAX:?}");
                     }
-                    connection.ping().await;
+                    // A server that reads nothing holds up what is sent; its silence is noticed all the same.
+                    let _ = tokio::time::timeout(PING_WITHIN, connection.ping()).await;
                     continue;
                 }
             };

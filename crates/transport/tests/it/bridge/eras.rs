@@ -1,7 +1,15 @@
 //! What passes through the bridge is what direct stdio says, byte by byte, in both eras and over both carriers.
 
+use std::sync::Arc;
+
 use serde_json::json;
+use tidegate_core::{Metadata, SnapshotBuilder, Tool, handler_fn};
 use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
+use tidegate_transport::http::{self, HttpOptions};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::server::Server;
 use super::{Carrier, Client, INITIALIZED, handshake, legacy, modern};
@@ -135,4 +143,45 @@ async fn a_client_need_not_wait_for_its_handshake() {
         answered.sort_unstable();
         assert_eq!(answered, (0..20).collect::<Vec<_>>());
     }
+}
+
+/// A tool that wants some of its arguments in headers.
+fn marked() -> Host {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "rows": {"type": "integer", "x-mcp-header": "Rows"},
+            "nested": {"type": "object", "properties": {"deep": {"type": "boolean", "x-mcp-header": "Deep"}}},
+        },
+    });
+    let hello = handler_fn(|_, reply| async move {
+        reply.text("hello").await?;
+        Ok(Metadata::new())
+    });
+    Host::of(SnapshotBuilder::new().tool(Tool::new("marked", "Greets.", hello).with_input_schema(schema).unwrap()))
+}
+
+#[tokio::test]
+async fn arguments_that_a_server_wants_in_headers_are_repeated_there() {
+    let host = marked();
+    let (metrics, shutdown) = (Arc::new(Metrics::new()), CancellationToken::new());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let running =
+        http::serve(listener, host.service.clone(), metrics, HttpOptions::default(), shutdown.clone()).unwrap();
+    let address = ServerAddress::parse(&format!("http://{}/mcp", running.address())).unwrap();
+    let mut client = Client::bridged(BridgeOptions::new(address));
+    let arguments = [
+        json!({}),
+        json!({"region": "us-west1", "rows": 7}),
+        json!({"region": " grüße\n", "rows": -1, "nested": {"deep": true}}),
+        json!({"nested": {}}),
+    ];
+    for arguments in arguments {
+        let answer = client.ask(1, "tools/call", json!({"name": "marked", "arguments": arguments})).await;
+        assert_eq!(super::text(&answer), "hello");
+    }
+    assert!(client.close().await.is_empty());
+    shutdown.cancel();
+    running.ended().await;
 }
