@@ -1,10 +1,12 @@
 //! What no server should send: the call fails in clear words, and the bridge lives on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
+use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpListener;
 use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::Message;
@@ -181,4 +183,31 @@ async fn an_answer_that_nobody_waits_for_is_left_out() {
     client.send(json!(1), "tools/list", json!({})).await;
     super::until(|| !client.notices.lock().is_empty()).await;
     assert!(client.ask(2, "tools/list", json!({})).await.get("result").is_some());
+}
+
+#[tokio::test]
+async fn a_websocket_without_a_sign_of_life_is_lost() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heard = Arc::new(tokio::sync::Notify::new());
+    let told = heard.clone();
+    let holding = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = accept_hdr_async(stream, choose_mcp).await.unwrap();
+        socket.next().await.unwrap().unwrap();
+        told.notify_one();
+        // Held open and not read: nobody answers a ping.
+        std::future::pending::<()>().await;
+        drop(socket);
+    });
+    let mut client = Client::bridged(BridgeOptions::new(ServerAddress::parse(&format!("ws://{address}/")).unwrap()));
+    client.send(json!(1), "tools/list", json!({})).await;
+    heard.notified().await;
+    tokio::time::pause();
+    let mut line = String::new();
+    client.reader.read_line(&mut line).await.unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    let lost = "the connection was lost while the call was under way (the server was silent for 60s); it may have run";
+    assert_eq!(said(&answer), lost);
+    holding.abort();
 }
