@@ -107,7 +107,7 @@ impl Plan for ReadyPlan {
         Ok("rows in memory".to_owned())
     }
 
-    async fn run(self: Box<Self>, _job: &Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<Rows, Error> {
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
         Ok(Rows { schema: schema(), batches: Box::pin(futures::stream::iter(batches)) })
     }

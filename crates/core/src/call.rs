@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::answer_format::AnswerFormat;
 use crate::caller::Caller;
 use crate::completion::CompletionRequest;
 use crate::limits::Budget;
@@ -20,6 +21,9 @@ pub struct Call {
     pub caller: Caller,
     /// What the adapter can carry inline at most; the entry's and the registry's limits apply too.
     pub carries: Budget,
+    /// The form of an answer that shall be a body of its own; none for content that a model reads. A body has no
+    /// budget but that of its entry.
+    pub format: Option<AnswerFormat>,
     /// Whether the caller wants to hear of progress.
     pub wants_progress: bool,
     /// The least severe log message that the caller wants to hear; none when it wants none.
@@ -43,6 +47,7 @@ impl Call {
             arguments: Map::new(),
             caller,
             carries: Budget::default(),
+            format: None,
             wants_progress: false,
             log_level: None,
             trace_parent: None,

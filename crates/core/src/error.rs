@@ -60,11 +60,11 @@ pub struct Violation {
 }
 
 /// A failure, written for the reader who must mend the call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Error(Box<Parts>);
 
 /// Boxed, so that a `Result` that carries it stays small.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Parts {
     kind: ErrorKind,
     message: String,

@@ -61,10 +61,16 @@ pub enum Event<'a> {
         /// On which transport.
         transport: TransportKind,
     },
-    /// A legacy session was opened.
-    SessionOpened,
-    /// A legacy session ended.
-    SessionClosed,
+    /// A session was opened: a legacy one over Streamable HTTP, or a connection that is one.
+    SessionOpened {
+        /// On which transport.
+        transport: TransportKind,
+    },
+    /// A session ended.
+    SessionClosed {
+        /// On which transport.
+        transport: TransportKind,
+    },
     /// A message was refused before it became a call.
     MessageRefused {
         /// On which transport.
@@ -129,6 +135,7 @@ impl Subscriber for Log {
                 kind = job.target().kind(),
                 name = cut(job.target().name()),
                 outcome,
+                transport = job.caller().origin.transport.name(),
                 subject = job.principal().subject,
                 rows = job.rows(),
                 bytes = job.bytes(),
@@ -148,8 +155,8 @@ impl Subscriber for Log {
             Event::ConnectionClosed { transport } => {
                 tracing::debug!(transport = transport.name(), "connection closed");
             }
-            Event::SessionOpened => tracing::debug!("session opened"),
-            Event::SessionClosed => tracing::debug!("session closed"),
+            Event::SessionOpened { transport } => tracing::debug!(transport = transport.name(), "session opened"),
+            Event::SessionClosed { transport } => tracing::debug!(transport = transport.name(), "session closed"),
             Event::MessageRefused { transport, reason } => {
                 tracing::info!(transport = transport.name(), reason = cut(reason), "message refused");
             }

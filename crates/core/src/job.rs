@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::answer_format::AnswerFormat;
 use crate::call::{LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::error::ErrorKind;
@@ -89,6 +90,7 @@ pub struct Job {
     pub(crate) variables: Variables,
     pub(crate) caller: Caller,
     pub(crate) inline: Budget,
+    format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) cancellation: CancellationToken,
@@ -111,6 +113,7 @@ impl Job {
             variables,
             caller: call.caller,
             inline,
+            format: call.format,
             wants_progress: call.wants_progress,
             log_level: call.log_level,
             cancellation: call.cancellation.child_token(),
@@ -167,6 +170,11 @@ impl Job {
     /// How much of the answer may travel inline.
     pub fn inline_budget(&self) -> Budget {
         self.inline
+    }
+
+    /// The form of the answer, if it shall be a body of its own.
+    pub fn format(&self) -> Option<AnswerFormat> {
+        self.format
     }
 
     /// When the job is ended for having run too long.
@@ -226,7 +234,7 @@ impl Job {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Bytes of text answered so far.
+    /// Bytes of text, or of a body, answered so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -5,6 +5,7 @@
 //! [`Registry::call`], the one door to any handler.
 
 mod access;
+mod answer_format;
 mod authenticator;
 mod call;
 mod caller;
@@ -32,6 +33,7 @@ mod tool;
 mod uri_template;
 
 pub use access::{Access, Acl, Network};
+pub use answer_format::AnswerFormat;
 pub use authenticator::{Authenticator, Credentials, LetEverybodyIn, Unauthenticated};
 pub use call::{Call, LogLevel, Target};
 pub use caller::{Caller, Toolset};
@@ -48,7 +50,7 @@ pub use nearest::nearest;
 pub use principal::{Origin, Principal, Proof, TransportKind};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::Registry;
-pub use reply::{Chunk, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender};
+pub use reply::{BodyHead, Chunk, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender};
 pub use resource::{Resource, ResourceLister, ResourceTemplate};
 pub use schema::{Schema, SchemaError};
 pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};

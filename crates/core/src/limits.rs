@@ -32,6 +32,8 @@ pub struct CallLimits {
     pub timeout: Option<Duration>,
     /// How much of its answer travels inline.
     pub inline: Option<Budget>,
+    /// The same for an answer that is a body of its own, where that is another; it does not fall back to [`Limits`].
+    pub body: Option<Budget>,
 }
 
 /// The bounds of all calls of a registry.
@@ -39,7 +41,8 @@ pub struct CallLimits {
 pub struct Limits {
     /// How long a call may run, unless its entry says otherwise.
     pub timeout: Duration,
-    /// How much of an answer travels inline, unless its entry says otherwise.
+    /// How much of an answer travels inline, unless its entry says otherwise. It is what a model may be made to read:
+    /// an answer that is a body of its own has no such bound.
     pub inline: Budget,
     /// Calls that run at the same time; more of them wait.
     pub running_calls_max: usize,

@@ -127,7 +127,11 @@ impl Registry {
             Ok(share) => share,
             Err(error) => return Err((call.target, error)),
         };
-        let inline = route.limits.inline.unwrap_or(limits.inline).and(call.carries);
+        let budget = match call.format {
+            None => route.limits.inline.unwrap_or(limits.inline),
+            Some(_) => route.limits.body.or(route.limits.inline).unwrap_or_default(),
+        };
+        let inline = budget.and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
         let running = (!call.holds_place).then(|| self.running.clone());
         // The log of a call is long; a caller must not be able to fill it.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -13,6 +14,7 @@ use crate::completion::Completion;
 use crate::content::{Content, Role};
 use crate::error::{Error, ErrorKind};
 use crate::job::Job;
+use crate::limits::Budget;
 use crate::schema::Schema;
 
 /// Chunks that wait between handler and adapter. Handlers keep text chunks near 64 KiB, so this
@@ -35,10 +37,23 @@ pub enum Chunk {
     Message(Role, Content),
     /// The answer as data that conforms to the tool's output schema.
     Structured(Box<RawValue>),
+    /// The answer is a body of its own, as the call's format asked for it, and begins.
+    Body(BodyHead),
+    /// More bytes of the body that has begun.
+    Bytes(Bytes),
     /// The answer to a completion.
     Completion(Completion),
     /// Something about the call, beside the answer.
     Notice(Notice),
+}
+
+/// What is known of a body before its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BodyHead {
+    /// Its media type, with parameters.
+    pub media_type: &'static str,
+    /// Where it is cut.
+    pub bounds: Budget,
 }
 
 /// News of a call, beside its answer.
@@ -151,6 +166,17 @@ impl ReplySender {
     /// A whole block.
     pub async fn block(&self, content: Content) -> Result<(), Error> {
         self.send(Chunk::Block(content)).await
+    }
+
+    /// Begins an answer that is a body of its own; only for calls with a format.
+    pub async fn body(&self, head: BodyHead) -> Result<(), Error> {
+        self.send(Chunk::Body(head)).await
+    }
+
+    /// More bytes of the body that has begun.
+    pub async fn bytes(&self, bytes: Bytes) -> Result<(), Error> {
+        self.job.count_bytes(bytes.len());
+        self.send(Chunk::Bytes(bytes)).await
     }
 
     /// A message of a prompt.

@@ -99,7 +99,7 @@ fn progress_token(raw: &RawValue) -> Result<String, RpcError> {
 }
 
 /// `00-<32 hex>-<16 hex>-<2 hex>` (W3C Trace Context, section 3.2); anything else is not logged.
-fn is_trace_parent(value: &str) -> bool {
+pub fn is_trace_parent(value: &str) -> bool {
     let lengths: Vec<usize> = value.split('-').map(str::len).collect();
     lengths == [2, 32, 16, 2] && value.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }

@@ -118,6 +118,11 @@ impl Service {
         Arc::new(Self { registry, about, server_info, tool_lists: ToolListCache::default() })
     }
 
+    /// Who the server is.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
     /// What is served.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry

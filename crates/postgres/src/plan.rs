@@ -78,7 +78,7 @@ impl Plan for PostgresPlan {
         Ok(explained.text())
     }
 
-    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
         let Self { server, statement, identity, mut lease, mut prepared, .. } = *self;
         let transaction = statement.transaction().clone();
         let mut tries = 0;

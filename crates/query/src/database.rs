@@ -81,7 +81,7 @@ pub trait Plan: Send + Sync {
     ///
     /// # Errors
     /// Whatever keeps the query from starting. Later failures come through the stream.
-    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error>;
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error>;
 }
 
 /// An answer as a stream of record batches, pulled by its reader.

@@ -10,10 +10,10 @@ use futures::{FutureExt, StreamExt};
 use tidegate_core::event::{Event, Events};
 use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
 
-use crate::answer::{Answer, Hints, Progress};
+use crate::answer::{Answer, Hints, Progress, Prospect};
 use crate::database::{Database, Plan, Rows};
 use crate::distinct::Distinct;
-use crate::format::{Format, Writer, list_writer, writer};
+use crate::format::{Form, Format, list_writer, writer};
 use crate::statement::Statement;
 
 /// A plan that expects no more rows than these, and gives none before it has read all of its
@@ -65,7 +65,7 @@ pub struct Question {
     pub statement: Statement,
     /// Rows answered at most; whether there are more is said.
     pub max_rows: Option<u64>,
-    /// The form of the answer.
+    /// The form of the answer; with [`Format::Mcp`] it is that of the call, if that names one.
     pub format: Format,
     /// The column whose unique values are wanted instead of rows.
     pub extract: Option<String>,
@@ -109,16 +109,17 @@ impl Executor {
     ///
     /// # Errors
     /// Whatever the database says; rows that were sent before it stand, and their block is closed.
-    pub async fn answer(&self, question: Question, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub async fn answer(&self, question: Question, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         question.statement.check_parameters()?;
         let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
         let schema = plan.schema();
-        let batch = runs_in_batch(question.mode, question.format, plan.as_ref());
+        let form = Form::of(question.format, job.format());
+        let batch = runs_in_batch(question.mode, form, plan.as_ref());
         let kind = Kind::of(question.extract.as_deref(), &schema)?;
-        let batch = batch || matches!(kind, Kind::Values(_));
-        let mut answer =
-            Answer::new(kind.writer(question.format, &schema), batch, question.max_rows, job, reply, started);
+        let is_list = kind.is_list();
+        let prospect = Prospect { job, reply, rows_max: question.max_rows, form, is_list, started };
+        let mut answer = kind.answer(&prospect, &schema, batch || is_list)?;
         if question.structured {
             answer = answer.with_structured(&kind.schema(&schema));
         }
@@ -149,20 +150,22 @@ impl Executor {
     ) -> Result<Metadata, Error> {
         let Presentation { format, extract, more } = presentation;
         let kind = Kind::of(extract.as_deref(), &rows.schema)?;
-        let answer = Answer::new(kind.writer(format, &rows.schema), true, None, job, reply, Instant::now());
+        let form = Form::of(format, job.format());
+        let prospect = Prospect { job, reply, rows_max: None, form, is_list: kind.is_list(), started: Instant::now() };
+        let answer = kind.answer(&prospect, &rows.schema, true)?;
         let hints = Hints { noun: kind.noun(), limit: more.clone(), budget: more };
         deliver(rows.batches, kind, answer, &hints, job, reply).await
     }
 }
 
 /// Whether an answer waits until all of it is there.
-fn runs_in_batch(mode: Mode, format: Format, plan: &dyn Plan) -> bool {
+fn runs_in_batch(mode: Mode, form: Form, plan: &dyn Plan) -> bool {
     match mode {
         Mode::Streaming => false,
         Mode::Batch => true,
         Mode::Auto => {
             let is_small = plan.estimated_rows().is_some_and(|rows| rows <= SMALL_ROWS_MAX);
-            matches!(format, Format::Table | Format::Toon) || (plan.is_blocking() && is_small)
+            matches!(form.text(), Some(Format::Table | Format::Toon)) || (plan.is_blocking() && is_small)
         }
     }
 }
@@ -196,11 +199,16 @@ impl Kind {
         }
     }
 
-    fn writer(&self, format: Format, schema: &SchemaRef) -> Box<dyn Writer> {
-        match self {
-            Self::Rows => writer(format, schema),
-            Self::Values(distinct) => list_writer(format, &distinct.schema(schema)),
-        }
+    fn is_list(&self) -> bool {
+        matches!(self, Self::Values(_))
+    }
+
+    /// An answer of nothing yet from rows of `schema`; `holding` says whether its text waits until all of it is there.
+    fn answer<'a>(&self, prospect: &Prospect<'a>, schema: &SchemaRef, holding: bool) -> Result<Answer<'a>, Error> {
+        let columns = self.schema(schema);
+        let Some(format) = prospect.form.text() else { return Answer::of_arrow(prospect, &columns) };
+        let writer = if self.is_list() { list_writer(format, &columns) } else { writer(format, &columns) };
+        Ok(Answer::of_text(prospect, writer, holding))
     }
 }
 
@@ -231,7 +239,7 @@ async fn deliver(
         Err(error) => {
             // When the caller is gone there is nothing to close.
             if error.kind() != ErrorKind::Cancelled {
-                answer.abandon().await?;
+                answer.abandon(&error).await?;
             }
             Err(error)
         }

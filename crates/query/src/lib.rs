@@ -31,7 +31,7 @@ mod words;
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
 pub use executor::{Executor, Mode, Presentation, Question};
-pub use format::{Format, Meaning, field_type_name, type_name, with_type_name};
+pub use format::{Format, Meaning, declared_type_name, field_type_name, type_name, with_type_name};
 pub use handover::{BatchSender, handover};
 pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,

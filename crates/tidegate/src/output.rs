@@ -58,7 +58,8 @@ impl Printer {
                 self.end_line(output)?;
                 self.text(output, value.get())
             }
-            Chunk::Completion(_) | Chunk::Notice(_) => Ok(()),
+            // Bodies come only to those who asked for a format of the call.
+            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notice(_) => Ok(()),
         }?;
         output.flush()
     }

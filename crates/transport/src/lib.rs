@@ -1,8 +1,11 @@
 //! The adapters: they carry MCP between sockets or pipes and a [`tidegate_mcp::Service`]. No SQL.
 
+mod batch;
 pub mod bridge;
+mod conversation;
 pub mod http;
 mod metrics;
+mod outbox;
 mod spool;
 pub mod stdio;
 

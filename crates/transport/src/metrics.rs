@@ -59,8 +59,12 @@ impl Metrics {
                     Target::Tool(name) | Target::Prompt(name) => name.clone(),
                     Target::Resource(_) | Target::Completion(_) => String::new(),
                 };
-                counter!("tidegate_calls_total", "kind" => kind, "name" => name.clone(), "outcome" => outcome)
-                    .increment(1);
+                let transport = job.caller().origin.transport.name();
+                counter!(
+                    "tidegate_calls_total",
+                    "kind" => kind, "name" => name.clone(), "outcome" => outcome, "transport" => transport
+                )
+                .increment(1);
                 histogram!("tidegate_call_seconds", "kind" => kind, "name" => name, "outcome" => outcome)
                     .record(job.elapsed());
                 counter!("tidegate_rows_total").increment(job.rows());
@@ -79,8 +83,12 @@ impl Metrics {
             Event::ConnectionClosed { transport } => {
                 gauge!("tidegate_connections", "transport" => transport.name()).decrement(1);
             }
-            Event::SessionOpened => gauge!("tidegate_sessions").increment(1),
-            Event::SessionClosed => gauge!("tidegate_sessions").decrement(1),
+            Event::SessionOpened { transport } => {
+                gauge!("tidegate_sessions", "transport" => transport.name()).increment(1);
+            }
+            Event::SessionClosed { transport } => {
+                gauge!("tidegate_sessions", "transport" => transport.name()).decrement(1);
+            }
             Event::MessageRefused { transport, .. } => {
                 counter!("tidegate_messages_refused_total", "transport" => transport.name()).increment(1);
             }

@@ -3,12 +3,12 @@
 //! On a connection that all calls share, a message cannot be interrupted: an answer that is
 //! written while it is produced would hold every other answer back for as long as its query runs.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 use tokio::fs::File;
-use tokio::io::{AsyncSeekExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
-/// Larger answers go to a file.
+/// Larger answers go to a file, and are read from it in pieces of that size.
 const MEMORY_BYTES_MAX: usize = 256 * 1024;
 
 /// Why an answer could not be kept.
@@ -29,12 +29,13 @@ pub(crate) struct Spool {
     written_bytes: u64,
     memory: Vec<u8>,
     file: Option<File>,
+    is_read: bool,
 }
 
 impl Spool {
     /// An empty one that may grow to `bytes_max`.
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max, written_bytes: 0, memory: Vec::new(), file: None }
+        Self { bytes_max, written_bytes: 0, memory: Vec::new(), file: None, is_read: false }
     }
 
     /// Adds `piece`.
@@ -50,15 +51,21 @@ impl Spool {
         Ok(())
     }
 
-    /// Writes everything to `writer`.
-    pub(crate) async fn write_to(mut self, writer: &mut (impl AsyncWrite + Unpin)) -> std::io::Result<()> {
+    /// The next bytes of a complete answer; `None` at its end.
+    pub(crate) async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
         if let Some(file) = &mut self.file {
-            file.flush().await?;
-            file.rewind().await?;
-            let mut reader = BufReader::with_capacity(MEMORY_BYTES_MAX, file);
-            tokio::io::copy_buf(&mut reader, writer).await?;
+            if !std::mem::replace(&mut self.is_read, true) {
+                file.flush().await?;
+                file.rewind().await?;
+            }
+            let mut piece = BytesMut::with_capacity(MEMORY_BYTES_MAX);
+            if file.read_buf(&mut piece).await? > 0 {
+                return Ok(Some(piece.freeze()));
+            }
+            self.file = None;
         }
-        writer.write_all(&self.memory).await
+        let rest = std::mem::take(&mut self.memory);
+        Ok((!rest.is_empty()).then(|| rest.into()))
     }
 
     async fn flush_to_file(&mut self) -> Result<(), SpoolError> {

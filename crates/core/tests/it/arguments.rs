@@ -92,18 +92,20 @@ async fn an_unknown_name_gets_the_nearest_ones_unless_it_is_no_typo() {
 
 #[tokio::test]
 async fn a_budget_is_the_tightest_of_all_that_apply() {
-    use tidegate_core::{Budget, CallLimits};
+    use tidegate_core::{AnswerFormat, Budget, CallLimits};
     let says_budget = handler_fn(|job, reply| async move {
         reply.text(format!("{:?}", job.inline_budget())).await?;
         Ok(Metadata::new())
     });
     let bytes = |bytes| Budget { rows: None, bytes: Some(bytes) };
-    let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), timeout: None };
+    let own = CallLimits { inline: Some(Budget { rows: Some(10), bytes: None }), ..CallLimits::default() };
+    let body = CallLimits { body: Some(bytes(77)), inline: Some(bytes(5)), ..CallLimits::default() };
     let host = Host::within(
         Limits { inline: bytes(40_000), ..Limits::default() },
         SnapshotBuilder::new()
             .tool(Tool::new("usual", "", says_budget.clone()))
-            .tool(Tool::new("own", "", says_budget).with_limits(own)),
+            .tool(Tool::new("own", "", says_budget.clone()).with_limits(own))
+            .tool(Tool::new("body", "", says_budget).with_limits(body)),
     );
     let mut answers = String::new();
     for (name, carries) in [("usual", bytes(9_000)), ("usual", Budget::default()), ("own", bytes(9_000))] {
@@ -111,9 +113,18 @@ async fn a_budget_is_the_tightest_of_all_that_apply() {
         call.carries = carries;
         answers.push_str(&format!("{name}: {}\n", host.ask(call).await.lines().next().unwrap()));
     }
+    // An answer that is a body of its own has no budget but that of its entry.
+    for name in ["usual", "own", "body"] {
+        let mut call = tool_call(name);
+        call.format = Some(AnswerFormat::Csv);
+        answers.push_str(&format!("{name} as csv: {}\n", host.ask(call).await.lines().next().unwrap()));
+    }
     insta::assert_snapshot!(answers, @r"
     usual: text Budget { rows: None, bytes: Some(9000) }
     usual: text Budget { rows: None, bytes: Some(40000) }
     own: text Budget { rows: Some(10), bytes: Some(9000) }
+    usual as csv: text Budget { rows: None, bytes: None }
+    own as csv: text Budget { rows: Some(10), bytes: None }
+    body as csv: text Budget { rows: None, bytes: Some(77) }
     ");
 }

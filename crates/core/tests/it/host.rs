@@ -178,6 +178,8 @@ fn chunk_line(chunk: &Chunk) -> String {
         Chunk::Block(content) => write!(line, "block {}", content_text(content)),
         Chunk::Message(role, content) => write!(line, "{role:?} {}", content_text(content)),
         Chunk::Structured(value) => write!(line, "structured {}", value.get()),
+        Chunk::Body(head) => write!(line, "body {head:?}"),
+        Chunk::Bytes(bytes) => write!(line, "bytes {bytes:?}"),
         Chunk::Completion(completion) => {
             write!(line, "completion {:?} of {:?}, more: {}", completion.values, completion.total, completion.has_more)
         }

@@ -139,6 +139,8 @@ impl Database for FileDatabase {
     }
 
     async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {
-        self.engine.run(describe(statement.clone(), self.tables().await?, self.sessions.clone())).await
+        let (statement, tables) = (statement.clone(), self.tables().await?);
+        let session = self.sessions.session(&tables);
+        self.engine.run(async move { describe(&statement, &session, &tables).await }).await
     }
 }

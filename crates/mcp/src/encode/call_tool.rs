@@ -89,7 +89,8 @@ impl ReplyEncoder for CallToolEncoder {
                 self.structured = Some(value);
                 Bytes::new()
             }
-            Chunk::Completion(_) | Chunk::Notice(_) => Bytes::new(),
+            // MCP asks for content, never for a body.
+            Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notice(_) => Bytes::new(),
         }
     }
 

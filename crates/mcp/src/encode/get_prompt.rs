@@ -34,7 +34,12 @@ impl ReplyEncoder for GetPromptEncoder {
             Chunk::Message(speaker, content) => self.message(speaker, &content),
             Chunk::Block(content) => self.message(Role::User, &content),
             Chunk::Text(text) => self.message(Role::User, &Content::text(text)),
-            Chunk::EndOfText | Chunk::Structured(_) | Chunk::Completion(_) | Chunk::Notice(_) => {}
+            Chunk::EndOfText
+            | Chunk::Structured(_)
+            | Chunk::Body(_)
+            | Chunk::Bytes(_)
+            | Chunk::Completion(_)
+            | Chunk::Notice(_) => {}
         }
         Bytes::new()
     }

@@ -84,7 +84,9 @@ impl ReplyEncoder for ReadResourceEncoder {
                 piece.push_str(&self.blocks.block(TEXT_CLOSING, &contents));
                 piece.into()
             }
-            Chunk::Structured(_) | Chunk::Completion(_) | Chunk::Notice(_) => Bytes::new(),
+            Chunk::Structured(_) | Chunk::Body(_) | Chunk::Bytes(_) | Chunk::Completion(_) | Chunk::Notice(_) => {
+                Bytes::new()
+            }
         }
     }
 

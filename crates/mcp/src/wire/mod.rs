@@ -3,6 +3,7 @@
 mod about;
 mod capabilities;
 mod content;
+mod newest;
 mod notification;
 mod prompt;
 mod resource;
@@ -12,6 +13,7 @@ pub use about::About;
 pub(crate) use about::implementation;
 pub(crate) use capabilities::server_capabilities;
 pub(crate) use content::{content_block, resource_contents};
+pub use newest::{content_json, tool_json};
 pub(crate) use notification::{ListKind, list_changed, notice, resource_updated};
 pub(crate) use prompt::{prompt, prompt_message};
 pub(crate) use resource::{resource, resource_template};

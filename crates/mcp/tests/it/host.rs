@@ -7,9 +7,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Annotations, Completer, Completion, CompletionRequest, Content, Error, ErrorKind, Handler, Icon, Job, LogLevel,
-    Metadata, Principal, Prompt, PromptArgument, Registry, ReplySender, Resource, ResourceBody, ResourceContents,
-    ResourceLink, ResourceLister, ResourceTemplate, Role, SnapshotBuilder, Tool, ToolAnnotations, UriTemplate,
+    Annotations, AnswerFormat, BodyHead, Budget, Completer, Completion, CompletionRequest, Content, Error, ErrorKind,
+    Handler, Icon, Job, LogLevel, Metadata, Principal, Prompt, PromptArgument, Registry, ReplySender, Resource,
+    ResourceBody, ResourceContents, ResourceLink, ResourceLister, ResourceTemplate, Role, SnapshotBuilder, Tool,
+    ToolAnnotations, UriTemplate,
 };
 use tidegate_mcp::{About, Service};
 use tokio_util::sync::CancellationToken;
@@ -29,8 +30,13 @@ impl Host {
     }
 
     pub(crate) fn heard_by(events: Events) -> Self {
+        Self::with(events, |entries| entries)
+    }
+
+    /// One with more entries.
+    pub(crate) fn with(events: Events, more: impl FnOnce(SnapshotBuilder) -> SnapshotBuilder) -> Self {
         let gate = CancellationToken::new();
-        Self { service: service(entries(&gate), events), gate }
+        Self { service: service(more(entries(&gate)), events), gate }
     }
 
     pub(crate) fn of(entries: SnapshotBuilder) -> Self {
@@ -178,6 +184,7 @@ impl Handler for Script {
                 ("fail", message) => return Err(Error::new(kind(step[2].as_str()), message.as_str().unwrap())),
                 ("panic", _) => panic!("as asked"),
                 ("meta", members) => metadata.extend(members.as_object().unwrap().clone()),
+                ("body", bounds) => reply.body(head(&job, bounds)).await?,
                 (verb, value) => send(verb, value, step, &reply).await?,
             }
         }
@@ -185,13 +192,25 @@ impl Handler for Script {
     }
 }
 
+/// A body in the format that the call asks for, cut at so many rows.
+fn head(job: &Job, rows_max: &Value) -> BodyHead {
+    let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
+    BodyHead { media_type, bounds: Budget { rows: rows_max.as_u64(), bytes: None } }
+}
+
 fn kind(name: Option<&str>) -> ErrorKind {
-    match name {
-        Some("not_found") => ErrorKind::NotFound,
-        Some("forbidden") => ErrorKind::Forbidden,
-        Some("invalid_arguments") => ErrorKind::InvalidArguments,
-        _ => ErrorKind::Unavailable,
-    }
+    let kinds = [
+        ErrorKind::InvalidArguments,
+        ErrorKind::NotFound,
+        ErrorKind::Forbidden,
+        ErrorKind::Unauthenticated,
+        ErrorKind::RateLimited,
+        ErrorKind::TimedOut,
+        ErrorKind::Cancelled,
+        ErrorKind::TooLarge,
+        ErrorKind::Internal,
+    ];
+    kinds.into_iter().find(|kind| Some(kind.name()) == name).unwrap_or(ErrorKind::Unavailable)
 }
 
 async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> Result<(), Error> {
@@ -203,6 +222,13 @@ async fn send(verb: &str, value: &Value, step: &Value, reply: &ReplySender) -> R
         "flood" => {
             for _ in 0..value.as_u64().unwrap() / FLOOD_CHUNK.len() as u64 {
                 reply.text(&*FLOOD_CHUNK).await?;
+            }
+            Ok(())
+        }
+        "bytes" => reply.bytes(text().into()).await,
+        "torrent" => {
+            for _ in 0..value.as_u64().unwrap() / FLOOD_CHUNK.len() as u64 {
+                reply.bytes(Bytes::from_static(FLOOD_CHUNK.as_bytes())).await?;
             }
             Ok(())
         }

@@ -108,7 +108,7 @@ impl Plan for InMemory {
         Ok(String::new())
     }
 
-    async fn run(self: Box<Self>, _job: &Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<Job>) -> Result<Rows, Error> {
         Ok(Rows { schema: self.schema(), batches: futures::stream::iter(self.0.into_iter().map(Ok)).boxed() })
     }
 }

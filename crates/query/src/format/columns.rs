@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use arrow::datatypes::{DataType, Field, SchemaRef};
 
-use super::meaning::{Meaning, marked_type_name};
+use super::meaning::{Meaning, declared_type_name};
 
 /// The columns' names, none empty (`column_1`) and none twice (`name`, `name_2`).
 pub(crate) fn unique_names(schema: &SchemaRef) -> Vec<String> {
@@ -37,7 +37,7 @@ fn numbered(name: &str, taken: &HashSet<String>) -> String {
 /// gave it, or that of its meaning or its Arrow type.
 pub fn field_type_name(field: &Field) -> String {
     let meaning = || Meaning::of(field).map(Meaning::type_name);
-    marked_type_name(field).or_else(meaning).map_or_else(|| type_name(field.data_type()), str::to_owned)
+    declared_type_name(field).or_else(meaning).map_or_else(|| type_name(field.data_type()), str::to_owned)
 }
 
 /// The SQL name of an Arrow type.

@@ -28,6 +28,20 @@ impl Json {
     }
 }
 
+impl Json {
+    /// The end of the rows and what stands after them, but for the last brace.
+    fn statistics(&self, facts: Facts, out: &mut String) {
+        let Facts { rows, elapsed, truncated } = facts;
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "],\"columns\":{},\"rows\":{rows},\"elapsed_ms\":{},\"truncated\":{truncated}",
+            self.columns,
+            elapsed.as_millis()
+        );
+    }
+}
+
 fn columns(names: &[String], schema: &SchemaRef) -> String {
     let mut out = String::from("[");
     for (index, (name, field)) in names.iter().zip(schema.fields()).enumerate() {
@@ -54,14 +68,15 @@ impl Writer for Json {
     }
 
     fn close(&self, facts: Facts, out: &mut String) {
-        let Facts { rows, elapsed, truncated } = facts;
-        // Writing to a String cannot fail.
-        let _ = write!(
-            out,
-            "],\"columns\":{},\"rows\":{rows},\"elapsed_ms\":{},\"truncated\":{truncated}}}",
-            self.columns,
-            elapsed.as_millis()
-        );
+        self.statistics(facts, out);
+        out.push('}');
+    }
+
+    fn fail(&self, facts: Facts, message: &str, out: &mut String) {
+        self.statistics(facts, out);
+        out.push_str(",\"error\":");
+        write_json_string(message, out);
+        out.push('}');
     }
 
     fn closing_bytes_max(&self) -> usize {

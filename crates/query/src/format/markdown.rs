@@ -53,6 +53,13 @@ impl Writer for Markdown {
 
     fn close(&self, _facts: Facts, _out: &mut String) {}
 
+    fn note(&self, line: &str, out: &mut String) {
+        // Without an empty line it would be one more row.
+        out.push('\n');
+        out.push_str(line);
+        out.push('\n');
+    }
+
     fn closing_bytes_max(&self) -> usize {
         0
     }

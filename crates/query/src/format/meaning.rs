@@ -74,6 +74,6 @@ pub fn with_type_name(mut field: Field, name: impl Into<String>) -> Field {
 }
 
 /// The name that `field` is marked with.
-pub(crate) fn marked_type_name(field: &Field) -> Option<&str> {
+pub fn declared_type_name(field: &Field) -> Option<&str> {
     field.metadata().get(TYPE_NAME).map(String::as_str)
 }

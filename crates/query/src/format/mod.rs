@@ -3,6 +3,7 @@
 mod columns;
 mod csv;
 mod flat;
+mod form;
 mod json;
 mod markdown;
 mod mcp;
@@ -15,8 +16,9 @@ mod writer;
 
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
+pub(crate) use form::Form;
 pub(crate) use mcp::JsonRows;
-pub use meaning::{Meaning, with_type_name};
+pub use meaning::{Meaning, declared_type_name, with_type_name};
 pub(crate) use value::BoxedCell;
 pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
 

@@ -1,7 +1,7 @@
 //! `ndjson`: one JSON object a line.
 
 use super::mcp::JsonRows;
-use super::value::BoxedCell;
+use super::value::{BoxedCell, write_json_string};
 use super::writer::{Facts, Writer};
 
 pub(crate) struct Ndjson {
@@ -27,6 +27,12 @@ impl Writer for Ndjson {
     }
 
     fn close(&self, _facts: Facts, _out: &mut String) {}
+
+    fn fail(&self, _facts: Facts, message: &str, out: &mut String) {
+        out.push_str("{\"error\":");
+        write_json_string(message, out);
+        out.push_str("}\n");
+    }
 
     fn closing_bytes_max(&self) -> usize {
         0

@@ -80,6 +80,11 @@ impl Writer for Table {
         out.push_str(&format!("({rows} {noun})\n"));
     }
 
+    fn note(&self, line: &str, out: &mut String) {
+        out.push_str(line);
+        out.push('\n');
+    }
+
     fn closing_bytes_max(&self) -> usize {
         30
     }

@@ -43,6 +43,15 @@ pub(crate) trait Writer: Send + Sync {
     /// What stands after the last row.
     fn close(&self, facts: Facts, out: &mut String);
 
+    /// What stands after the last row of a body that a failure ended, where the format has a place for it. Whatever is
+    /// written here, the reader learns beside it that the body is not whole.
+    fn fail(&self, _facts: Facts, message: &str, out: &mut String) {
+        self.note(message, out);
+    }
+
+    /// A line for people after the end of a body, where the format has a place for one.
+    fn note(&self, _line: &str, _out: &mut String) {}
+
     /// The most bytes that [`Writer::seal`] and [`Writer::close`] add.
     fn closing_bytes_max(&self) -> usize;
 }

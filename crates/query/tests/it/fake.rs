@@ -11,8 +11,9 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::event::{Event, Events, Subscriber};
 use tidegate_core::{
-    Budget, Call, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Metadata, Notice, Origin, Outcome, Principal,
-    Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+    AnswerFormat, BodyHead, Budget, Call, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Metadata, Notice,
+    Origin, Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind,
+    handler_fn,
 };
 use tidegate_query::{Catalog, Column, Database, Executor, Format, Mode, Plan, Question, Rows, SqlDialect, Statement};
 
@@ -150,7 +151,7 @@ impl Plan for Fake {
         Ok("fake".to_owned())
     }
 
-    async fn run(self: Box<Self>, _job: &tidegate_core::Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<Rows, Error> {
         let schema = self.schema();
         let items: Vec<Result<RecordBatch, Error>> =
             self.batches.into_iter().map(Ok).chain(self.failure.map(|failure| Err(failure()))).collect();
@@ -183,6 +184,9 @@ pub(crate) struct Seen {
     pub(crate) blocks: Vec<String>,
     /// The lengths of the pieces of text.
     pub(crate) pieces: Vec<usize>,
+    /// What was known of a body, and its bytes.
+    pub(crate) head: Option<BodyHead>,
+    pub(crate) body: Vec<u8>,
     pub(crate) progress: Vec<f64>,
     pub(crate) metadata: Metadata,
     pub(crate) failure: Option<Error>,
@@ -206,11 +210,20 @@ pub(crate) struct Wishes {
     pub(crate) extract: Option<String>,
     pub(crate) mode: Mode,
     pub(crate) budget: Budget,
+    /// The form of a body.
+    pub(crate) body: Option<AnswerFormat>,
 }
 
 impl Default for Wishes {
     fn default() -> Self {
-        Self { max_rows: None, format: Format::Mcp, extract: None, mode: Mode::Streaming, budget: Budget::default() }
+        Self {
+            max_rows: None,
+            format: Format::Mcp,
+            extract: None,
+            mode: Mode::Streaming,
+            budget: Budget::default(),
+            body: None,
+        }
     }
 }
 
@@ -250,6 +263,7 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
     let registry = Registry::new(snapshot, events);
     let origin = Origin { transport: TransportKind::CommandLine, peer: None };
     let mut call = Call::new(Target::Tool("ask".to_owned()), Caller::new(Principal::owner(), origin));
+    call.format = wishes.body;
     call.wants_progress = true;
     (registry.call(call).unwrap(), move || heard.0.lock().clone())
 }
@@ -270,6 +284,12 @@ pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
                     seen.blocks.push(text);
                 }
                 open = true;
+            }
+            ReplyEvent::Chunk(Chunk::Body(head)) => assert!(seen.head.replace(head).is_none(), "it begins once"),
+            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => {
+                assert!(seen.head.is_some() && bytes.len() <= 64 * 1024);
+                seen.pieces.push(bytes.len());
+                seen.body.extend_from_slice(&bytes);
             }
             ReplyEvent::Chunk(Chunk::EndOfText) => open = false,
             ReplyEvent::Chunk(Chunk::Block(Content::Text { text, .. })) => {

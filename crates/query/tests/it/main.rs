@@ -4,6 +4,7 @@
 //! - `statements`: which SQL passes, which is refused, and in what words; bounds; placeholders; the cache
 //! - `formats`: each format with every type, null and odd strings
 //! - `answers`: pieces, modes, budgets, failures, progress, cancellation
+//! - `bodies`: answers that are a body of their own: forms, bounds, failures, and that all forms agree
 //! - `questions`: questions as data: the SQL they become, and the words of their errors
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
 //! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
@@ -12,6 +13,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod answers;
+mod bodies;
 mod corpus;
 mod dialects;
 mod fake;

@@ -91,7 +91,7 @@ impl Plan for SqlitePlan {
         Ok(self.explained.text.clone())
     }
 
-    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
         let running = Running::new(job.cancellation(), Some(job.deadline()));
         let place = tokio::select! {
             biased;

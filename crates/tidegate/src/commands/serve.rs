@@ -63,6 +63,9 @@ impl HttpArguments {
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
             has_mcp: server.doors.mcp,
+            has_sse: server.doors.sse,
+            has_web_socket: server.doors.ws,
+            has_rest: server.doors.rest,
             has_metrics: server.doors.metrics,
             drain_within: DRAIN_WITHIN,
             ..default

@@ -1,11 +1,12 @@
 //! The databases of a configuration: which are open, and which have to be opened or looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use tidegate_engines::{Engine, FileDatabase, FileLimits};
+use tidegate_core::nearest;
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase, FileLimits};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
@@ -13,6 +14,8 @@ use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 use super::problem::Problem;
 use super::types::DatabaseEntry;
 use super::{Loaded, postgres, tables};
+
+const ONE_KIND: &str = "wants one of files, sqlite, postgres and federated";
 
 /// The databases of a configuration, by name.
 #[derive(Clone, Default)]
@@ -46,11 +49,17 @@ impl OpenDatabases {
         engine: &Engine,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let mut by_name: BTreeMap<String, Opened> = BTreeMap::new();
+        let mut all = Self::default();
+        let mut names: BTreeSet<&str> = further.iter().copied().collect();
+        let mut federated = Vec::new();
         for (index, entry) in loaded.config.databases.iter().enumerate() {
             let path = format!("databases[{index}]");
-            if by_name.contains_key(&entry.name) || further.contains(&entry.name.as_str()) {
+            if !names.insert(&entry.name) {
                 problems.push(Problem::new(format!("{path}.name"), format!("{} is the name of another", entry.name)));
+                continue;
+            }
+            if let Some(members) = &entry.federated {
+                federated.push((path, entry, members));
                 continue;
             }
             let unchanged = known.by_name.get(&entry.name).filter(|opened| opened.entry == *entry);
@@ -58,14 +67,67 @@ impl OpenDatabases {
                 Some(opened) => Ok(opened.clone()),
                 None => open(loaded, entry, path, engine),
             };
-            match opened {
-                Ok(opened) => {
-                    by_name.insert(entry.name.clone(), opened);
+            all.add(opened, problems);
+        }
+        // Only now are their members there.
+        let opened =
+            federated.into_iter().map(|(path, entry, members)| all.federate(entry, members, path, known, engine));
+        let opened: Vec<_> = opened.collect();
+        opened.into_iter().for_each(|opened| all.add(opened, problems));
+        all
+    }
+
+    fn add(&mut self, opened: Result<Opened, Vec<Problem>>, problems: &mut Vec<Problem>) {
+        match opened {
+            Ok(opened) => {
+                self.by_name.insert(opened.entry.name.clone(), opened);
+            }
+            Err(mut wrong) => problems.append(&mut wrong),
+        }
+    }
+
+    /// The database `entry` of those of `members` that are open; the same as in `known` when nothing of it changed.
+    fn federate(
+        &self,
+        entry: &DatabaseEntry,
+        members: &[String],
+        path: String,
+        known: &Self,
+        engine: &Engine,
+    ) -> Result<Opened, Vec<Problem>> {
+        check_members(entry, &path)?;
+        if entry.files.is_some() || entry.sqlite.is_some() || entry.postgres.is_some() {
+            return Err(vec![Problem::new(path, ONE_KIND)]);
+        }
+        let mut problems = Vec::new();
+        let mut opened: Vec<Arc<dyn Database>> = Vec::new();
+        for (index, name) in members.iter().enumerate() {
+            match self.by_name.get(name) {
+                Some(member) => opened.push(member.database.clone()),
+                None => {
+                    let near = nearest(name, self.by_name.keys().map(String::as_str));
+                    let meant = near.first().map(|near| format!("; {near} is")).unwrap_or_default();
+                    let message = format!("{name} is no database of files, postgres or sqlite{meant}");
+                    problems.push(Problem::new(format!("{path}.federated[{index}]"), message));
                 }
-                Err(mut wrong) => problems.append(&mut wrong),
             }
         }
-        Self { by_name }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let is_same = |old: &&Opened| {
+            let kept = |name: &String| match (known.by_name.get(name), self.by_name.get(name)) {
+                (Some(old), Some(new)) => Arc::ptr_eq(&old.database, &new.database),
+                _ => false,
+            };
+            old.entry == *entry && members.iter().all(kept)
+        };
+        if let Some(old) = known.by_name.get(&entry.name).filter(is_same) {
+            return Ok(old.clone());
+        }
+        let database = FederatedDatabase::new(entry.name.clone(), opened, engine)
+            .map_err(|error| vec![Problem::new(format!("{path}.federated"), error.to_string())])?;
+        Ok(Opened { entry: entry.clone(), path, database: Arc::new(database), looked_at: LookedAt::Nothing })
     }
 
     /// All of them.
@@ -132,7 +194,7 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
             let opened = Arc::new(postgres::database(entry, target, &loaded.config, &path)?);
             (opened.clone(), LookedAt::Postgres(opened))
         }
-        _ => return Err(vec![Problem::new(path, "wants one of files, sqlite and postgres")]),
+        _ => return Err(vec![Problem::new(path, ONE_KIND)]),
     };
     Ok(Opened { entry: entry.clone(), path, database, looked_at })
 }
@@ -158,8 +220,9 @@ fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> 
     if !entry.tables.is_empty() && entry.files.is_none() {
         problems.push(Problem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
-    if entry.connections.is_some() && entry.files.is_some() {
-        problems.push(Problem::new(format!("{path}.connections"), "files need no connections"));
+    if entry.connections.is_some() && (entry.files.is_some() || entry.federated.is_some()) {
+        let message = "is for PostgreSQL and SQLite, and this database is neither";
+        problems.push(Problem::new(format!("{path}.connections"), message));
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

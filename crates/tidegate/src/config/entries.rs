@@ -321,7 +321,13 @@ pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
         rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
         bytes: entry.inline_bytes.map_or(tidegate_core::Limits::default().inline.bytes, |bound| bound.0.limit()),
     });
-    CallLimits { timeout: entry.total_timeout.or(entry.timeout).map(|time| time.0), inline }
+    // What was not said of a model's answer has a default, what was not said of a body has none.
+    let body = Budget {
+        rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
+        bytes: entry.inline_bytes.and_then(|bound| bound.0.limit()),
+    };
+    let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
+    CallLimits { timeout, inline, body: Some(body) }
 }
 
 /// How a PostgreSQL database runs the statement of a tool.

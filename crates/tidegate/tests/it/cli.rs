@@ -10,6 +10,7 @@ mod declared;
 mod demo;
 mod dialects;
 mod doctor;
+mod federated;
 mod guide;
 mod help;
 mod identity;

@@ -23,7 +23,7 @@ pub(crate) async fn samples(
     table: &str,
     columns: &[Column],
     wanted: usize,
-    job: &Job,
+    job: &Arc<Job>,
 ) -> Result<ArrayRef, Error> {
     let batches: Vec<RecordBatch> =
         first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
@@ -38,7 +38,12 @@ pub(crate) async fn samples(
 }
 
 /// The first rows of `table`.
-pub(crate) async fn first_rows(database: &dyn Database, table: &str, rows: usize, job: &Job) -> Result<Rows, Error> {
+pub(crate) async fn first_rows(
+    database: &dyn Database,
+    table: &str,
+    rows: usize,
+    job: &Arc<Job>,
+) -> Result<Rows, Error> {
     let dialect = database.dialect();
     let sql = format!("SELECT * FROM {} LIMIT {rows}", dialect.quote_table(table));
     let plan = database.plan(&Statement::parse(&sql, dialect)?, job.principal()).await?;

@@ -52,7 +52,7 @@ impl Handler for CancelJob {
 /// Cancels the job and says where it stands; an ended one stays as it ended.
 fn cancel(jobs: &Jobs, id: &str, asker: &Job) -> Result<String, Error> {
     let mine = jobs.list(asker.caller());
-    let found = mine.iter().find(|job| job.id.to_string().eq_ignore_ascii_case(id.trim()));
+    let found = mine.iter().find(|job| is_called(job, id));
     match found {
         Some(job) if job.state.has_ended() => Ok(job.state.name().to_owned()),
         // It may end between the look and the cancellation, and then it has ended as was wanted.
@@ -64,7 +64,12 @@ fn cancel(jobs: &Jobs, id: &str, asker: &Job) -> Result<String, Error> {
     }
 }
 
-fn unknown(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
+/// Whether that is the id of `job`.
+pub(super) fn is_called(job: &JobStatus, id: &str) -> bool {
+    job.id.to_string().eq_ignore_ascii_case(id.trim())
+}
+
+pub(super) fn unknown(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
     let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != asker.id());
     let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
     let hint =

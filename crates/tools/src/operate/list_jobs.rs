@@ -5,9 +5,12 @@ use std::time::UNIX_EPOCH;
 
 use arrow::array::{ArrayRef, TimestampMillisecondArray};
 use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::json;
 use tidegate_core::{Error, Handler, Job, JobStatus, Metadata, ReplySender, Tool};
 use tidegate_query::Rows;
 
+use super::cancel_job::{is_called, unknown};
 use crate::arguments::{Shape, arguments};
 use crate::definition::{Input, read_only};
 use crate::node::NodeView;
@@ -18,20 +21,33 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
         "list_jobs",
         "List jobs",
         "Your calls that run, wait or ended lately, newest first. Use before cancel_job.",
-        Input::new().with_shape(),
+        Input::new().with("id", json!({"type": "string", "description": "Only this one"})).with_shape(),
         ListJobs(node.clone()),
     )
 }
 
 struct ListJobs(Arc<NodeView>);
 
+#[derive(Deserialize)]
+struct Arguments {
+    id: Option<String>,
+    #[serde(flatten)]
+    shape: Shape,
+}
+
 #[async_trait]
 impl Handler for ListJobs {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: Shape = arguments(&job)?;
+        let Arguments { id, shape } = arguments(&job)?;
         let mut jobs = self.0.jobs()?.list(job.caller());
         // The call that asks is no news.
         jobs.retain(|other| other.id != job.id());
+        if let Some(id) = id {
+            if !jobs.iter().any(|other| is_called(other, &id)) {
+                return Err(unknown(&id, &jobs, &job));
+            }
+            jobs.retain(|other| is_called(other, &id));
+        }
         let presentation = shape.presentation("Older jobs are further down; there is no way to ask for them alone.")?;
         self.0.executor.answer_rows(rows(&jobs)?, presentation, &job, &reply).await
     }

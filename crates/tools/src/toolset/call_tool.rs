@@ -31,7 +31,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
         CallTool(node.clone()),
     );
     // The budget of the called tool counts, and what the transport can carry.
-    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()) })
+    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), body: None })
 }
 
 struct CallTool(Arc<NodeView>);
@@ -51,6 +51,7 @@ impl Handler for CallTool {
         let mut call = Call::new(Target::Tool(name), caller);
         call.arguments = arguments;
         call.carries = job.inline_budget();
+        call.format = job.format();
         call.holds_place = true;
         call.cancellation = job.cancellation();
         call.wants_progress = job.wants_progress();
@@ -90,6 +91,8 @@ async fn hand_on(chunk: Chunk, reply: &ReplySender) -> Result<(), Error> {
         Chunk::Block(content) => reply.block(content).await,
         Chunk::Message(role, content) => reply.message(role, content).await,
         Chunk::Structured(json) => reply.structured_text(json.get().to_owned()).await,
+        Chunk::Body(head) => reply.body(head).await,
+        Chunk::Bytes(bytes) => reply.bytes(bytes).await,
         Chunk::Notice(Notice::Progress { done, total, message }) => reply.progress(done, total, message).await,
         Chunk::Notice(Notice::Log { level, logger, data }) => reply.log(level, logger, data).await,
         // Tools complete nothing.

@@ -148,7 +148,7 @@ impl Plan for FakePlan {
         Ok("Scan: memory\n".to_owned())
     }
 
-    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
         if !self.is_endless {
             return Ok(Rows::of_batch(self.batch));
         }

@@ -45,6 +45,18 @@ async fn an_unknown_job_names_those_that_run() {
 }
 
 #[tokio::test]
+async fn one_job_is_listed_by_its_id() {
+    let registry = node([shop()]);
+    let endless = || registry.call(call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}))).unwrap();
+    let (one, _other) = (endless(), endless());
+    let id = one.job().id().to_string();
+    let listed: Vec<Value> = serde_json::from_str(&ask(&registry, "list_jobs", json!({"id": id})).await).unwrap();
+    assert_eq!((listed.len(), &listed[0]["id"]), (1, &json!(id)));
+    let told = ask(&registry, "list_jobs", json!({"id": "17"})).await;
+    assert!(told.starts_with("not_found: you have no job \"17\""), "{told}");
+}
+
+#[tokio::test]
 async fn jobs_of_others_stay_hidden() {
     let registry = node([shop()]);
     let reply = registry.call(call(Target::Tool("sql".into()), json!({"sql": "SELECT * FROM endless"}))).unwrap();

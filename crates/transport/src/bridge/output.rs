@@ -53,7 +53,11 @@ pub(super) async fn write_lines(
     while let Some(line) = lines.recv().await {
         match line {
             Line::Whole(bytes) => writer.write_all(&bytes).await?,
-            Line::Spooled(spool) => spool.write_to(&mut writer).await?,
+            Line::Spooled(mut spool) => {
+                while let Some(piece) = spool.next().await? {
+                    writer.write_all(&piece).await?;
+                }
+            }
         }
         writer.write_all(b"\n").await?;
         if lines.is_empty() {

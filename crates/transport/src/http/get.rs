@@ -9,14 +9,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tidegate_core::{Caller, Principal};
+use tidegate_core::Caller;
 use tidegate_mcp::RpcError;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Door;
-use super::identify::Shown;
-use super::post::{no_such_session, session_id};
+use super::identify::{Known, Shown};
+use super::post::{BoxedResponse, no_such_session, session_id};
 use super::replay::Reader;
 use super::response::{event_stream, refusal};
 use super::session::HttpSession;
@@ -28,13 +28,8 @@ pub(super) async fn get(
     Extension(shown): Extension<Shown>,
     headers: HeaderMap,
 ) -> Response {
-    let accepts_events = headers
-        .get(header::ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*"));
-    if !accepts_events {
-        let error = RpcError::invalid_request("GET opens an event stream: Accept must name text/event-stream");
-        return refusal(StatusCode::NOT_ACCEPTABLE, None, &error);
+    if let Err(refusal) = must_accept_events(&headers) {
+        return *refusal;
     }
     let session = match session_id(&headers, None) {
         Ok(id) => door.sessions.get(id, &caller.principal),
@@ -43,8 +38,18 @@ pub(super) async fn get(
     let Some(session) = session else { return no_such_session(None) };
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
         Some(id) if !id.starts_with("0-") => resume(&session, id),
-        last => listen(&door, &session, Listening { owner: caller.principal, shown }, last),
+        last => listen(&session, Known { door, shown, owner: caller.principal }, last),
     }
+}
+
+/// 406 for who does not want the event stream that GET opens.
+pub(super) fn must_accept_events(headers: &HeaderMap) -> Result<(), BoxedResponse> {
+    let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    if accepted.is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*")) {
+        return Ok(());
+    }
+    let error = RpcError::invalid_request("GET opens an event stream: Accept must name text/event-stream");
+    Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, None, &error)))
 }
 
 /// Goes on with the stream of `id` after the event of `id`.
@@ -86,8 +91,8 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 
 /// Opens the session's stream of notifications, numbered 0. Its events are numbered by the
 /// registry's version, so that a client that comes back hears of what it missed.
-fn listen(door: &Arc<Door>, session: &Arc<HttpSession>, by: Listening, last: Option<&str>) -> Response {
-    let mut versions = door.service.registry().versions();
+fn listen(session: &Arc<HttpSession>, by: Known, last: Option<&str>) -> Response {
+    let mut versions = by.door.service.registry().versions();
     let known = last.and_then(parse_event_id).map(|(_, version)| version);
     if known.is_none_or(|known| known == *versions.borrow()) {
         versions.mark_unchanged();
@@ -96,32 +101,17 @@ fn listen(door: &Arc<Door>, session: &Arc<HttpSession>, by: Listening, last: Opt
     }
     let replaced = CancellationToken::new();
     std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
-    let listener = Listener { door: door.clone(), session: session.clone(), by, replaced, versions, begun: false };
+    let listener = Listener { session: session.clone(), by, replaced, versions, begun: false };
     event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
         let bytes = listener.next().await?;
         Some((Ok::<_, Infallible>(bytes), listener))
     })))
 }
 
-/// Who listens.
-struct Listening {
-    owner: Arc<Principal>,
-    shown: Shown,
-}
-
-impl Listening {
-    /// Whether who began to listen would still be let in: a key that was revoked, or a token that expired, ends what
-    /// it opened.
-    async fn is_let_in(&self, door: &Door) -> bool {
-        self.shown.caller(door).await.is_ok_and(|caller| caller.principal.is_same_as(&self.owner))
-    }
-}
-
 /// One connection that listens for notifications.
 struct Listener {
-    door: Arc<Door>,
     session: Arc<HttpSession>,
-    by: Listening,
+    by: Known,
     replaced: CancellationToken,
     versions: watch::Receiver<u64>,
     begun: bool,
@@ -137,18 +127,18 @@ impl Listener {
             biased;
             () = self.session.ended.cancelled() => None,
             () = self.replaced.cancelled() => None,
-            () = self.door.draining.cancelled() => None,
+            () = self.by.door.draining.cancelled() => None,
             changed = self.versions.changed() => {
                 changed.ok()?;
-                if !self.by.is_let_in(&self.door).await {
+                if !self.by.is_let_in().await {
                     return None;
                 }
                 let id = event_id(0, *self.versions.borrow_and_update());
-                let messages = self.door.service.changes(&self.session.session);
+                let messages = self.by.door.service.changes(&self.session.session);
                 Some(messages.iter().flat_map(|message| sse::event(message, Some(&id))).collect())
             }
             () = tokio::time::sleep(sse::KEEP_ALIVE_EVERY) => {
-                if !self.by.is_let_in(&self.door).await {
+                if !self.by.is_let_in().await {
                     return None;
                 }
                 // Whoever listens uses its session.

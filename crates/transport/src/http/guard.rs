@@ -8,11 +8,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use tidegate_core::TransportKind;
-use tidegate_core::event::Event;
+use tidegate_core::{ErrorKind, TransportKind};
 use tidegate_mcp::RpcError;
 
+use super::path::transport_of;
 use super::response::refusal;
+use super::rest::{Problem, Sort};
 use super::{Door, HttpOptions, body};
 
 /// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest.
@@ -21,9 +22,12 @@ pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next:
         Ok(()) => return next.run(request).await,
         Err(reason) => reason,
     };
-    let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &refused };
-    door.service.registry().events().tell(event);
+    let transport = transport_of(request.uri().path());
+    door.tell_of_refusal(transport, &refused);
     body::discard(request.into_body(), door.options.read_within).await;
+    if transport == TransportKind::Rest {
+        return Problem::new(Sort::Call(ErrorKind::Forbidden), refused).response();
+    }
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
 }
 

@@ -6,16 +6,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use tidegate_core::event::Event;
-use tidegate_core::{Caller, Credentials, Origin, TransportKind, Unauthenticated};
+use tidegate_core::{Caller, Credentials, Origin, Principal, TransportKind, Unauthenticated};
 use tidegate_mcp::RpcError;
 
+use super::path::transport_of;
 use super::response::refusal;
 use super::{Door, PeerAddress, body};
+use crate::batch::Identity;
 
 /// How often a caller is asked again while a new configuration is being entered, which takes a moment.
 const TRIES_MAX: usize = 100;
@@ -27,7 +29,17 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
 pub(super) struct Shown {
     bearer: Option<String>,
     peer: Option<IpAddr>,
-    toolset: Option<String>,
+    pub(super) transport: TransportKind,
+    pub(super) toolset: Option<String>,
+}
+
+/// Who is at the other end of what lives longer than a request, or sends a batch: asked for again at each message and
+/// at each sign of life.
+pub(super) struct Known {
+    pub(super) door: Arc<Door>,
+    pub(super) shown: Shown,
+    /// Who it was at the beginning. Somebody else is let in no more than nobody.
+    pub(super) owner: Arc<Principal>,
 }
 
 /// Why a caller is not let in.
@@ -49,11 +61,8 @@ pub(super) async fn identify(
     next: Next,
 ) -> Response {
     let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
-    let shown = Shown {
-        bearer: bearer(request.headers()).map(str::to_owned),
-        peer: request.extensions().get::<PeerAddress>().map(|PeerAddress(address)| *address),
-        toolset,
-    };
+    let transport = transport_of(request.uri().path());
+    let shown = Shown::by(request.headers(), request.extensions(), transport, toolset);
     match shown.caller(&door).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
@@ -61,7 +70,7 @@ pub(super) async fn identify(
             next.run(request).await
         }
         Err(refused) => {
-            let response = refused.response(&door);
+            let response = refused.response(&door, shown.transport);
             body::discard(request.into_body(), door.options.read_within).await;
             response
         }
@@ -69,9 +78,20 @@ pub(super) async fn identify(
 }
 
 impl Shown {
+    /// What the head of a request to the door of `toolset` shows.
+    pub(super) fn by(
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        transport: TransportKind,
+        toolset: Option<String>,
+    ) -> Self {
+        let peer = extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address);
+        Self { bearer: bearer(headers).map(str::to_owned), peer, toolset, transport }
+    }
+
     /// The caller by the gate and the registry of this moment, which belong together.
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
-        let origin = Origin { transport: TransportKind::StreamableHttp, peer: self.peer };
+        let origin = Origin { transport: self.transport, peer: self.peer };
         for _ in 0..TRIES_MAX {
             let credentials = Credentials { bearer: self.bearer.as_deref(), peer: self.peer };
             let principal = door.options.authenticator.authenticate(credentials).await;
@@ -93,7 +113,35 @@ impl Shown {
     }
 }
 
+impl Known {
+    /// The caller of this moment.
+    pub(super) async fn caller(&self) -> Result<Caller, Refused> {
+        let caller = self.shown.caller(&self.door).await?;
+        if caller.principal.is_same_as(&self.owner) {
+            return Ok(caller);
+        }
+        Err(Refused::Unauthenticated(Unauthenticated::Invalid))
+    }
+
+    /// Whether it would still be let in: a key that was revoked, or a token that expired, ends what it opened.
+    pub(super) async fn is_let_in(&self) -> bool {
+        !self.caller().await.is_err_and(|refused| refused.is_final())
+    }
+}
+
+#[async_trait]
+impl Identity for Known {
+    async fn caller(&self) -> Result<Caller, RpcError> {
+        Self::caller(self).await.map_err(|refused| refused.error())
+    }
+}
+
 impl Refused {
+    /// Whether it stays so: who meets a change of the configuration is let in a moment later.
+    pub(super) fn is_final(&self) -> bool {
+        !matches!(self, Self::Changing)
+    }
+
     /// What is wrong, for the caller.
     pub(super) fn error(&self) -> RpcError {
         RpcError::invalid_request(match self {
@@ -106,12 +154,11 @@ impl Refused {
     }
 
     /// The refusal of a whole request.
-    pub(super) fn response(&self, door: &Door) -> Response {
+    pub(super) fn response(&self, door: &Door, transport: TransportKind) -> Response {
         let error = self.error();
         match self {
             Self::Unauthenticated(reason) => {
-                let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason: &error.message };
-                door.service.registry().events().tell(event);
+                door.tell_of_refusal(transport, &error.message);
                 let mut response = refusal(StatusCode::UNAUTHORIZED, None, &error);
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(*reason));
                 response
@@ -122,7 +169,7 @@ impl Refused {
     }
 }
 
-fn challenge(reason: Unauthenticated) -> HeaderValue {
+pub(super) fn challenge(reason: Unauthenticated) -> HeaderValue {
     HeaderValue::from_static(match reason {
         Unauthenticated::Missing => "Bearer realm=\"tidegate\"",
         Unauthenticated::Invalid => "Bearer realm=\"tidegate\", error=\"invalid_token\"",

@@ -1,4 +1,5 @@
-//! MCP over Streamable HTTP, in every revision that has it, with health and metrics beside it.
+//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and WebSocket, with REST, health and metrics
+//! beside it.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -7,34 +8,50 @@ mod delete;
 mod get;
 mod guard;
 mod health;
+mod http_sse;
 mod identify;
 mod mirror;
+mod path;
 mod patience;
+mod places;
 mod post;
 mod replay;
 mod response;
+mod rest;
 mod server;
 mod session;
 mod sse;
+mod web_socket;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::{get as on_get, post as on_post};
-use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn};
+use axum::routing::{any as on_any, get as on_get, post as on_post};
+use tidegate_core::event::Event;
+use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, TransportKind};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use server::{RunningServer, serve};
 
+use self::places::{Place, Places};
+use crate::conversation::Bounds;
 use crate::metrics::Metrics;
 
 /// Stock clients refuse longer SSE events than 1 MiB. Rows are counted before they are escaped,
 /// which at most doubles them but for control characters.
 const EVENT_BYTES_MAX: usize = 450 * 1024;
+
+/// What bounds a conversation over HTTP+SSE or WebSocket; messages of WebSockets have the same cap in stock clients.
+const CONVERSATION: Bounds = Bounds {
+    requests_max: 64,
+    outgoing_max: 16,
+    carried_bytes_max: EVENT_BYTES_MAX,
+    answer_bytes_max: 16 * 1024 * 1024 * 1024,
+};
 
 /// Bounds and allowlists of the HTTP door.
 #[derive(Clone)]
@@ -43,9 +60,15 @@ pub struct HttpOptions {
     pub authenticator: Arc<dyn Authenticator>,
     /// Whether there is MCP at `/mcp`.
     pub has_mcp: bool,
+    /// Whether there is MCP over HTTP+SSE of 2024-11-05 at `/mcp/sse` and `/mcp/messages`.
+    pub has_sse: bool,
+    /// Whether there is MCP over WebSocket at `/mcp/ws`.
+    pub has_web_socket: bool,
+    /// Whether there is REST at `/rest`.
+    pub has_rest: bool,
     /// Whether there is Prometheus at `/metrics`.
     pub has_metrics: bool,
-    /// Longer request bodies are refused, in bytes.
+    /// Longer request bodies and messages are refused, in bytes.
     pub body_bytes_max: usize,
     /// How long a client may take to send its headers, and then its body.
     pub read_within: Duration,
@@ -53,11 +76,11 @@ pub struct HttpOptions {
     pub write_within: Duration,
     /// More connections wait to be accepted.
     pub connections_max: usize,
-    /// More legacy sessions are refused.
+    /// More sessions are refused: legacy ones, event streams of HTTP+SSE and WebSockets together.
     pub sessions_max: usize,
-    /// More legacy sessions of one principal are refused, where callers prove who they are.
+    /// More sessions of one principal are refused, where callers prove who they are.
     pub sessions_of_one_max: usize,
-    /// A legacy session without a request for this long ends.
+    /// A session without a request for this long ends.
     pub session_idle_max: Duration,
     /// Host names that requests may name beside the loopback names; port and case do not count.
     pub allowed_hosts: Vec<String>,
@@ -72,6 +95,9 @@ impl Default for HttpOptions {
         Self {
             authenticator: Arc::new(LetEverybodyIn),
             has_mcp: true,
+            has_sse: true,
+            has_web_socket: true,
+            has_rest: true,
             has_metrics: true,
             body_bytes_max: 4 * 1024 * 1024,
             read_within: Duration::from_secs(15),
@@ -92,8 +118,10 @@ pub(crate) struct Door {
     service: Arc<Service>,
     metrics: Arc<Metrics>,
     options: HttpOptions,
+    places: Arc<Places>,
     sessions: session::Sessions,
-    /// The calls of legacy event streams, which outlive their connections.
+    streams: http_sse::Streams,
+    /// The calls of legacy event streams, which outlive their connections, and WebSockets.
     tasks: TaskTracker,
     /// Fires when the server shuts down: no more calls are taken, and nobody listens any more.
     draining: CancellationToken,
@@ -106,20 +134,28 @@ pub struct PeerAddress(pub IpAddr);
 impl Door {
     pub(crate) fn new(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
         let events = service.registry().events().clone();
-        let sessions = session::Sessions::new(options.sessions_max, options.session_idle_max, events);
+        let of_one_max = options.authenticator.is_configured().then_some(options.sessions_of_one_max);
         Arc::new(Self {
             service,
             metrics,
+            places: Places::new(options.sessions_max, of_one_max, events),
+            sessions: session::Sessions::new(options.session_idle_max),
+            streams: http_sse::Streams::default(),
             options,
-            sessions,
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
         })
     }
 
-    /// How many sessions one principal may have; without a bound of its own where callers cannot be told apart.
-    fn sessions_of_one_max(&self) -> Option<usize> {
-        self.options.authenticator.is_configured().then_some(self.options.sessions_of_one_max)
+    /// A place for a session of `caller`; `None` when there are too many.
+    fn place(&self, caller: &Caller) -> Option<Place> {
+        self.sessions.end_idle();
+        self.places.take(&caller.principal, caller.origin.transport)
+    }
+
+    /// Tells log and metrics that a message was refused.
+    fn tell_of_refusal(&self, transport: TransportKind, reason: &str) {
+        self.service.registry().events().tell(Event::MessageRefused { transport, reason });
     }
 
     /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.
@@ -147,11 +183,24 @@ fn routes(door: Arc<Door>) -> Router {
         let mcp = || on_post(post::post).get(get::get).delete(delete::delete);
         asking = asking.route("/mcp", mcp()).route("/mcp/{toolset}", mcp());
     }
+    if door.options.has_sse {
+        asking = asking.route("/mcp/sse", on_get(http_sse::open)).route("/mcp/{toolset}/sse", on_get(http_sse::open));
+        asking = asking.route("/mcp/messages/{session}", on_post(http_sse::post));
+    }
+    if door.options.has_web_socket {
+        asking = asking.route("/mcp/ws", on_get(web_socket::open)).route("/mcp/{toolset}/ws", on_get(web_socket::open));
+    }
     if door.options.has_metrics {
         asking = asking.route("/metrics", on_get(health::metrics));
     }
     if asking.has_routes() {
         asking = asking.route_layer(axum::middleware::from_fn_with_state(door.clone(), identify::identify));
+    }
+    if door.options.has_rest {
+        // It asks who calls by itself: its page is for everybody.
+        for path in ["/rest", "/rest/", "/rest/{*path}"] {
+            asking = asking.route(path, on_any(rest::answer));
+        }
     }
     asking
         .route("/health", on_get(health::health))

@@ -6,8 +6,6 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use futures::stream;
-use tidegate_core::event::Event;
 use tidegate_core::{Caller, TransportKind};
 use tidegate_mcp::{
     Answer, AnswerStream, InFlight, Incoming, Notification, Rejection, RequestId, Revision, RpcError, decode,
@@ -15,16 +13,19 @@ use tidegate_mcp::{
 
 use super::body::Unread;
 use super::get::{event_id, replayed};
-use super::identify::{Refused, Shown};
+use super::identify::{Known, Shown};
 use super::replay::{Lost, Replay};
-use super::response::{accepted, event_stream, json, message, refusal, streamed_json};
+use super::response::{accepted, event_stream, json, message, refusal, streamed_json, too_many_sessions};
 use super::session::HttpSession;
 use super::sse::EventWriter;
 use super::{Door, HttpOptions, body, mirror, sse};
+use crate::batch::with_callers;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
-const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
+pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
+
+const TRANSPORT: TransportKind = TransportKind::StreamableHttp;
 
 /// What the rest of the request needs to know of its head.
 struct Head {
@@ -39,11 +40,11 @@ pub(super) async fn post(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let read = read_message(&parts.headers, body, &door).await;
+    let read = read_message(&parts.headers, body, &door, TRANSPORT).await;
     // The body may have taken its time; what its sender may do is settled now.
     let caller = match shown.caller(&door).await {
         Ok(caller) => caller,
-        Err(refused) => return refused.response(&door),
+        Err(refused) => return refused.response(&door, TRANSPORT),
     };
     let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller };
     match read {
@@ -52,14 +53,14 @@ pub(super) async fn post(
         Ok(Ok(Incoming::Response)) => accepted(),
         Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, &shown, messages).await,
         Ok(Err(rejection)) => {
-            door.tell_of_refusal(&rejection.error.message);
+            door.tell_of_refusal(TRANSPORT, &rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
         }
         Err(refusal) => *refusal,
     }
 }
 
-type BoxedResponse = Box<Response>;
+pub(super) type BoxedResponse = Box<Response>;
 
 fn accepts_events(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
@@ -72,13 +73,15 @@ fn is_json(content_type: &HeaderValue) -> bool {
     media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
 }
 
-async fn read_message(
+/// The message of a body, or why it was not read.
+pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Body,
     door: &Door,
+    transport: TransportKind,
 ) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
     let refuse = |status, message: &str| {
-        door.tell_of_refusal(message);
+        door.tell_of_refusal(transport, message);
         Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = door.options;
@@ -123,7 +126,7 @@ async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Req
     let checked = mirror::check(&head.headers, &request, door.service.registry(), &head.caller)
         .and_then(|()| door.service.revision_of(&request, None));
     if let Err(error) = checked {
-        door.tell_of_refusal(&error.message);
+        door.tell_of_refusal(TRANSPORT, &error.message);
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
     match door.service.answer(request, &peer).await {
@@ -143,11 +146,8 @@ fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Re
         Ok(opened) => opened,
         Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
     };
-    let owner = head.caller.principal.clone();
-    let Some(id) = door.sessions.open(session, owner, door.sessions_of_one_max()) else {
-        let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many sessions are open; try again later");
-        return refusal(StatusCode::SERVICE_UNAVAILABLE, Some(&request.id), &error);
-    };
+    let Some(place) = door.place(&head.caller) else { return too_many_sessions(Some(&request.id)) };
+    let id = door.sessions.open(session, head.caller.principal.clone(), place);
     let mut response = message(whole, false);
     // An id is hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
@@ -260,35 +260,11 @@ async fn answer_batch(
         Err(_) => None,
     };
     let peer = door.peer(&head.caller, session, false);
-    let waiting = (messages.into_iter(), door.clone(), shown.clone(), head.caller.clone());
-    let messages = stream::unfold(waiting, |(mut messages, door, shown, sender)| async move {
-        let message = messages.next()?;
-        let called = match shown.caller(&door).await {
-            Ok(caller) => (message, caller),
-            Err(refused) => (refused_of_batch(message, &refused), sender.clone()),
-        };
-        Some((called, (messages, door, shown, sender)))
-    });
+    let known = Known { door: door.clone(), shown: shown.clone(), owner: head.caller.principal.clone() };
+    let messages = with_callers(messages, Arc::new(known), head.caller.clone());
     match door.service.answer_batch(messages, &peer).await {
         Ok(Some(answers)) => json(StatusCode::OK, answers),
         Ok(None) => accepted(),
         Err(error) => refusal(StatusCode::BAD_REQUEST, None, &error),
-    }
-}
-
-/// A message of a batch whose sender is let in no longer.
-fn refused_of_batch(message: Result<Incoming, Rejection>, refused: &Refused) -> Result<Incoming, Rejection> {
-    match message {
-        Ok(Incoming::Request(request)) => Err(Rejection { id: Some(request.id), error: refused.error() }),
-        // Nothing is said to what is not answered.
-        Ok(_) => Ok(Incoming::Response),
-        Err(rejection) => Err(rejection),
-    }
-}
-
-impl Door {
-    fn tell_of_refusal(&self, reason: &str) {
-        let event = Event::MessageRefused { transport: TransportKind::StreamableHttp, reason };
-        self.service.registry().events().tell(event);
     }
 }

@@ -25,6 +25,12 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
     json(status, error.to_bytes(id))
 }
 
+/// 503 for who may open no more sessions now.
+pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Response {
+    let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many sessions are open; try again later");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
+}
+
 /// A whole message. Modern clients learn from the status that a method does not exist.
 pub(super) fn message(message: Message, is_modern: bool) -> Response {
     let status = match message.error_code {

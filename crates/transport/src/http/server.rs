@@ -13,7 +13,7 @@ use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
 use tidegate_mcp::Service;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -26,6 +26,10 @@ use crate::metrics::Metrics;
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
 /// How long to wait after the system refused a connection (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A place among the connections, held as long as the connection lives: also by what it is upgraded to.
+#[derive(Clone)]
+pub(super) struct Seat(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 
 /// A server that runs on tasks of its own.
 #[derive(Debug)]
@@ -82,11 +86,8 @@ async fn run(listener: TcpListener, door: Arc<Door>, shutdown: CancellationToken
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let connection = serve_connection(stream, peer, app.clone(), door.clone(), shutdown.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(place);
-                });
+                let seat = Seat(Arc::new(place));
+                connections.spawn(serve_connection(stream, peer, seat, app.clone(), door.clone(), shutdown.clone()));
             }
         }
     }
@@ -97,7 +98,7 @@ async fn run(listener: TcpListener, door: Arc<Door>, shutdown: CancellationToken
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let place = places.clone().acquire_owned().await.ok()?;
     let (stream, peer) = listener.accept().await.ok()?;
     Some((stream, peer, place))
@@ -106,6 +107,7 @@ async fn accept(
 async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
+    seat: Seat,
     app: Router,
     door: Arc<Door>,
     shutdown: CancellationToken,
@@ -118,11 +120,13 @@ async fn serve_connection(
     let stream = Impatient::new(stream, door.options.write_within);
     let service = app.map_request(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(PeerAddress(peer.ip()));
+        request.extensions_mut().insert(seat.clone());
         request
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(door.options.read_within);
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let connection = connection.with_upgrades();
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         // A broken connection is the client's affair.

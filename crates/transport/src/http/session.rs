@@ -9,23 +9,21 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::Principal;
-use tidegate_core::event::{Event, Events};
 use tidegate_mcp::Session;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::places::Place;
 use super::replay::Replay;
 
 /// Event streams that one session keeps for resumption; ended ones go first, oldest first.
 const STREAMS_MAX: usize = 16;
 
-/// All sessions of the door.
+/// All sessions of the door, each with its place.
 pub(super) struct Sessions {
-    sessions_max: usize,
     idle_max: Duration,
-    events: Events,
-    by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
+    by_id: Mutex<HashMap<String, (Arc<HttpSession>, Place)>>,
 }
 
 /// One session and its event streams.
@@ -42,29 +40,22 @@ pub(super) struct HttpSession {
 }
 
 impl Sessions {
-    pub(super) fn new(sessions_max: usize, idle_max: Duration, events: Events) -> Self {
-        Self { sessions_max, idle_max, events, by_id: Mutex::default() }
+    pub(super) fn new(idle_max: Duration) -> Self {
+        Self { idle_max, by_id: Mutex::default() }
     }
 
-    /// Opens a session and gives its unguessable name; `None` when there are too many, or more than `of_one_max` of
-    /// this owner.
-    pub(super) fn open(&self, session: Session, owner: Arc<Principal>, of_one_max: Option<usize>) -> Option<String> {
-        self.end_idle();
-        let mut by_id = self.by_id.lock();
-        let of_owner = || by_id.values().filter(|session| session.owner.is_same_as(&owner)).count();
-        if by_id.len() >= self.sessions_max || of_one_max.is_some_and(|of_one_max| of_owner() >= of_one_max) {
-            return None;
-        }
+    /// Opens a session in `place` and gives its unguessable name.
+    pub(super) fn open(&self, session: Session, owner: Arc<Principal>, place: Place) -> String {
         let id = Uuid::new_v4().simple().to_string();
-        by_id.insert(id.clone(), Arc::new(HttpSession::new(session, owner)));
-        drop(by_id);
-        self.events.tell(Event::SessionOpened);
-        Some(id)
+        self.by_id.lock().insert(id.clone(), (Arc::new(HttpSession::new(session, owner)), place));
+        id
     }
 
     /// The session of that name that `principal` opened; it counts as used now.
     pub(super) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<HttpSession>> {
-        let session = self.by_id.lock().get(id).filter(|session| session.owner.is_same_as(principal)).cloned()?;
+        let by_id = self.by_id.lock();
+        let session = by_id.get(id).map(|(session, _)| session).filter(|session| session.owner.is_same_as(principal));
+        let session = session.cloned()?;
         session.touch();
         Some(session)
     }
@@ -74,37 +65,27 @@ impl Sessions {
         if self.get(id, principal).is_none() {
             return false;
         }
-        let session = self.by_id.lock().remove(id);
-        session.inspect(|session| self.close(session)).is_some()
+        let ended = self.by_id.lock().remove(id);
+        ended.inspect(|(session, _)| session.close()).is_some()
     }
 
     /// Ends the sessions that were idle for too long. A session with an open request is not idle.
     pub(super) fn end_idle(&self) {
-        let mut idle = Vec::new();
-        self.by_id.lock().retain(|_, session| {
-            let is_idle = session.last_used.lock().elapsed() > self.idle_max && session.session.in_flight().is_empty();
-            if is_idle {
-                idle.push(session.clone());
-            }
-            !is_idle
-        });
-        for session in idle {
-            self.close(&session);
+        let is_idle = |session: &HttpSession| {
+            session.last_used.lock().elapsed() > self.idle_max && session.session.in_flight().is_empty()
+        };
+        let idle: Vec<_> = self.by_id.lock().extract_if(|_, (session, _)| is_idle(session)).collect();
+        for (_, (session, _place)) in idle {
+            session.close();
         }
     }
 
     /// Ends them all.
     pub(super) fn end_all(&self) {
         let all: Vec<_> = self.by_id.lock().drain().collect();
-        for (_, session) in all {
-            self.close(&session);
+        for (_, (session, _place)) in all {
+            session.close();
         }
-    }
-
-    fn close(&self, session: &HttpSession) {
-        session.ended.cancel();
-        session.session.in_flight().cancel_all();
-        self.events.tell(Event::SessionClosed);
     }
 }
 
@@ -119,6 +100,11 @@ impl HttpSession {
             next_stream: AtomicU64::new(1),
             streams: Mutex::default(),
         }
+    }
+
+    fn close(&self) {
+        self.ended.cancel();
+        self.session.in_flight().cancel_all();
     }
 
     /// Counts as used now.

@@ -10,8 +10,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use tidegate_mcp::{AnswerStream, Frame};
 
-const DATA: &[u8] = b"data: ";
-const END: &[u8] = b"\n\n";
+pub(super) const DATA: &[u8] = b"data: ";
+/// The end of an event.
+pub(super) const END: Bytes = Bytes::from_static(b"\n\n");
 
 /// A quiet stream gets a comment this often.
 pub(super) const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -49,7 +50,7 @@ impl EventWriter {
 
     /// The end of the event that is open, if one is.
     pub(super) fn end(&mut self) -> Option<Bytes> {
-        std::mem::take(&mut self.is_open).then(|| Bytes::from_static(END))
+        std::mem::take(&mut self.is_open).then_some(END)
     }
 }
 
@@ -57,7 +58,7 @@ impl EventWriter {
 pub(super) fn event(message: &[u8], id: Option<&str>) -> Bytes {
     let mut bytes = opening(id, message.len());
     bytes.put_slice(message);
-    bytes.put_slice(END);
+    bytes.put_slice(&END);
     bytes.freeze()
 }
 
@@ -68,7 +69,7 @@ pub(super) fn priming_event(id: &str) -> Bytes {
 
 /// Whether an event ends with `bytes`; within one there is no line feed but those of its head.
 pub(super) fn ends_event(bytes: &[u8]) -> bool {
-    bytes.ends_with(END)
+    bytes.ends_with(&END)
 }
 
 fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {

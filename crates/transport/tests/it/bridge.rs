@@ -1,7 +1,7 @@
 //! A client over a pipe in memory, the bridge, and a server behind real sockets that can be cut.
 //!
-//! - `server`: our own server over HTTP, or one of a few lines over WebSocket; `proxy`: the way to it, which breaks
-//!   when it is told to; `scripted`: servers that answer whatever a test wants.
+//! - `server`: our own server; `proxy`: the way to it, which breaks when it is told to; `scripted`: servers that
+//!   answer whatever a test wants.
 //! - `eras`: what passes through the bridge is what direct stdio says, byte by byte.
 //! - `loss`: servers that go away, come back, begin anew; `once`: whatever breaks when, no call runs twice.
 //! - `refusals`: who is not let in reads why. `garbage`: what no server should send.

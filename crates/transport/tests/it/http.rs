@@ -9,8 +9,11 @@
 //! - `quiet`: streams that say nothing for long are kept open, and their events whole.
 //! - `connections`: how many there are at once.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
+//! - `rest`: the registry as REST.
 //! - `figures`: health, readiness, metrics.
 //! - `shutdown`: what runs may end.
+//! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `level`: that after whatever
+//!   happened everything is back to where it was.
 
 mod bodies;
 mod connections;
@@ -18,16 +21,20 @@ mod door;
 mod events;
 mod figures;
 mod guard;
+mod http_sse;
 mod identity;
+mod level;
 mod listen;
 mod mirror;
 mod quiet;
 mod request;
+mod rest;
 mod resume;
 mod sessions;
 mod shutdown;
 mod status;
 mod streaming;
+mod web_socket;
 mod wire;
 
 use std::net::SocketAddr;

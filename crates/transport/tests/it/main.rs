@@ -2,9 +2,11 @@
 //!
 //! - `host`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
 //!   shared with the tests of the language.
+//! - `ledger`: what a client has asked on a connection that many requests share.
 //! - `stdio`: a client over a pipe in memory.
 //! - `bridge`: the same, with a server at the far end of a connection that breaks.
-//! - `http`: a client over real sockets, which sees every header and every chunk.
+//! - `http`: a client over real sockets, which sees every header and every chunk; `http::web_socket` and
+//!   `http::http_sse` are what else such a connection may become.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -13,6 +15,7 @@ mod bridge;
 #[allow(dead_code, reason = "the tests of the language need more of it")]
 mod host;
 mod http;
+mod ledger;
 #[path = "../../../mcp/tests/it/schema.rs"]
 mod schema;
 mod stdio;

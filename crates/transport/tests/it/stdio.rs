@@ -12,7 +12,6 @@ mod large;
 mod lines;
 mod order;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
-use crate::schema::{check_notification, check_response};
+use crate::ledger::{Ledger, script};
 
 /// What the pipe holds while nobody reads, as pipes of an operating system do.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -34,10 +33,7 @@ struct Pipe {
     reader: BufReader<ReadHalf<DuplexStream>>,
     served: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
-    /// What a legacy handshake agreed on.
-    agreed: Option<Revision>,
-    /// Method and revision of each open request, by id.
-    open: HashMap<String, (String, Revision)>,
+    ledger: Ledger,
 }
 
 impl Pipe {
@@ -51,20 +47,15 @@ impl Pipe {
         let shutdown = CancellationToken::new();
         let served = tokio::spawn(serve(host.service.clone(), reader, writer, options, shutdown.clone()));
         let (reader, writer) = tokio::io::split(ours);
-        Self { writer, reader: BufReader::new(reader), served, shutdown, agreed: None, open: HashMap::new() }
+        Self { writer, reader: BufReader::new(reader), served, shutdown, ledger: Ledger::default() }
     }
 
     /// A pipe on which `revision` was agreed on.
     async fn agreed(host: &Host, revision: Revision) -> Self {
         let mut pipe = Self::open(host);
-        pipe.agreed = Some(revision);
-        let params = json!({
-            "protocolVersion": revision.name(),
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        });
-        let answer = pipe.ask(json!("hello"), "initialize", params).await;
-        assert_eq!(answer["result"]["protocolVersion"], revision.name());
+        let handshake = pipe.ledger.handshake(revision);
+        pipe.line(handshake.as_bytes()).await;
+        assert_eq!(pipe.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
         pipe.line(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         pipe
     }
@@ -76,21 +67,14 @@ impl Pipe {
     }
 
     /// Sends a request; without a handshake it is a modern one.
-    async fn send(&mut self, id: Value, method: &str, mut params: Value) {
-        let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
-        if self.agreed.is_none() {
-            let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
-            meta["io.modelcontextprotocol/protocolVersion"] = json!(revision.name());
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        }
-        self.open.insert(id.to_string(), (method.to_owned(), revision));
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.line(message.to_string().as_bytes()).await;
+    async fn send(&mut self, id: Value, method: &str, params: Value) {
+        let message = self.ledger.request(&id, method, params);
+        self.line(message.as_bytes()).await;
     }
 
     /// Calls the tool `script`.
     async fn call(&mut self, id: Value, steps: Value) {
-        self.send(id, "tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await;
+        self.send(id, "tools/call", script(&steps)).await;
     }
 
     /// The next message; `None` when the server has closed its side.
@@ -102,22 +86,8 @@ impl Pipe {
         }
         assert_eq!(line.pop(), Some(b'\n'));
         let message: Value = serde_json::from_slice(&line).unwrap();
-        for message in message.as_array().map_or(std::slice::from_ref(&message), Vec::as_slice) {
-            self.check(message);
-        }
+        self.ledger.check(&message);
         Some(message)
-    }
-
-    fn check(&mut self, message: &Value) {
-        let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
-        if message.get("method").is_some() {
-            return check_notification(revision, message);
-        }
-        let (method, revision) = match &message["id"] {
-            Value::Null => (String::new(), revision),
-            id => self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("nobody asked: {message}")),
-        };
-        check_response(revision, &method, message);
     }
 
     /// Asks and hears the answer, with nothing before it.
@@ -130,7 +100,7 @@ impl Pipe {
 
     /// Whether the connection still answers.
     async fn lives(&mut self) {
-        let method = if self.agreed.is_some() { "ping" } else { "server/discover" };
+        let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
         let answer = self.ask(json!("alive?"), method, json!({})).await;
         assert!(answer.get("result").is_some(), "{answer}");
     }
@@ -150,9 +120,4 @@ impl Pipe {
 /// Lets every other task run until all of them wait. Needs paused time.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
-/// The text of the first block of a result.
-fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }

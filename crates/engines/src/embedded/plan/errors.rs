@@ -17,7 +17,7 @@ const COLUMNS_SHOWN_MAX: usize = 60;
 
 /// What a caller of `database` reads of `error`.
 pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
-    if let Some(error) = failure_of_a_file(error) {
+    if let Some(error) = said_by_ours(error) {
         return error;
     }
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
@@ -45,10 +45,13 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
     }
 }
 
-/// What our own readers say, however deep it lies.
-fn failure_of_a_file(error: &DataFusionError) -> Option<Error> {
+/// What our own readers and other databases say, however deep it lies.
+fn said_by_ours(error: &DataFusionError) -> Option<Error> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(current) = cause {
+        if let Some(error) = current.downcast_ref::<Error>() {
+            return Some(error.clone());
+        }
         if let Some(failure) = current.downcast_ref::<ReadFailure>() {
             let error = Error::new(ErrorKind::Unavailable, failure.to_string());
             return Some(match failure.hint() {

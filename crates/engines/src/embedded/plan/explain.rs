@@ -10,10 +10,15 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 /// Characters of a plan's text at most; plans over many files are long.
 const EXPLAIN_CHARACTERS_MAX: usize = 20_000;
 
-/// The logical and the physical plan, indented. Files are named by their place in the database.
-pub(crate) fn text(logical: &LogicalPlan, physical: &dyn ExecutionPlan) -> String {
+/// What is asked of other databases, and the logical and the physical plan, indented. Files are named by their place in
+/// the database.
+pub(crate) fn text(logical: &LogicalPlan, physical: &dyn ExecutionPlan, asked: &[String]) -> String {
+    let asked = match asked {
+        [] => String::new(),
+        asked => format!("Asked of the databases:\n  {}\n\n", asked.join("\n  ")),
+    };
     let text = format!(
-        "Logical plan:\n{}\n\nPhysical plan:\n{}",
+        "{asked}Logical plan:\n{}\n\nPhysical plan:\n{}",
         logical.display_indent(),
         displayable(physical).indent(false)
     );

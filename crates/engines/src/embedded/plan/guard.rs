@@ -27,6 +27,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{Stream, StreamExt};
+use tidegate_core::Job;
 use tokio_util::sync::CancellationToken;
 
 /// How the error of a query that is no longer wanted begins.
@@ -39,7 +40,7 @@ pub(crate) struct Wanted {
     own: CancellationToken,
     /// The job that it runs for, once it runs. Asked directly: no task that would have to pass it on
     /// gets its turn while all threads compute.
-    job: Arc<OnceLock<CancellationToken>>,
+    job: Arc<OnceLock<Arc<Job>>>,
 }
 
 impl Wanted {
@@ -49,9 +50,14 @@ impl Wanted {
     }
 
     /// Wanted no longer than `job`.
-    pub(crate) fn no_longer_than(&self, job: CancellationToken) {
+    pub(crate) fn no_longer_than(&self, job: Arc<Job>) {
         // A plan runs once.
         let _ = self.job.set(job);
+    }
+
+    /// The job that it runs for, once it runs.
+    pub(crate) fn job(&self) -> Option<&Arc<Job>> {
+        self.job.get()
     }
 
     /// The token that ends the query.
@@ -60,7 +66,7 @@ impl Wanted {
     }
 
     fn check(&self) -> Result<()> {
-        if self.own.is_cancelled() || self.job.get().is_some_and(CancellationToken::is_cancelled) {
+        if self.own.is_cancelled() || self.job.get().is_some_and(|job| job.is_cancelled()) {
             return Err(DataFusionError::Execution(NO_LONGER_WANTED.to_owned()));
         }
         Ok(())

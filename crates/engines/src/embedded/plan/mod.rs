@@ -17,22 +17,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::{DataFusionError, ScalarValue};
+use datafusion::common::{DataFusionError, ScalarValue, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::SQLOptions;
 use datafusion::sql::parser::Statement as DataFusionStatement;
+use datafusion::sql::sqlparser::ast;
 use tidegate_core::{Error, Job};
 use tidegate_query::{Plan, Rows, Statement};
 
-use guard::Wanted;
-
 use crate::embedded::engine::Engine;
 
+pub(crate) use errors::error_of;
+pub(crate) use guard::Wanted;
 pub(crate) use session::Sessions;
-pub(crate) use tables::Tables;
+pub(crate) use tables::{CATALOG, Tables};
 
 /// A statement that is planned and checked.
 pub(crate) struct EmbeddedPlan {
@@ -48,6 +49,26 @@ pub(crate) struct EmbeddedPlan {
     explain: String,
 }
 
+/// Where the names of a statement are looked up, beside being DataFusion's catalog.
+pub(crate) trait Scope: Send + Sync {
+    /// The database that is asked.
+    fn database(&self) -> &Arc<str>;
+
+    /// Whether there is no table for `reference`, which is a bare name.
+    fn lacks(&self, reference: &TableReference) -> bool;
+
+    /// The columns of the table that `reference` means.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names; why it cannot be read.
+    fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error>;
+
+    /// What `plan` asks other databases, a line each.
+    fn asked(&self, _plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 /// Plans `statement` on `tables`. Runs on the engine's threads.
 pub(crate) async fn plan(
     statement: Statement,
@@ -55,16 +76,35 @@ pub(crate) async fn plan(
     sessions: Arc<Sessions>,
     engine: Engine,
 ) -> Result<EmbeddedPlan, Error> {
-    let mut session = sessions.session(&tables);
-    let database = tables.database.clone();
-    let failed = |error: DataFusionError| errors::error_of(&error, &database);
-    let logical = logical_plan(&statement, &session, &tables).await?;
-    let logical = session.optimize(&logical).map_err(failed)?;
+    let session = sessions.session(&tables);
+    let logical = optimized(&statement, &session, &tables).await?;
+    let wanted = Wanted::until(engine.closing());
+    ready(logical, session, &tables, engine, wanted).await
+}
 
+/// The statement as an optimized plan.
+pub(crate) async fn optimized(
+    statement: &Statement,
+    session: &SessionState,
+    scope: &dyn Scope,
+) -> Result<LogicalPlan, Error> {
+    let logical = logical_plan(statement, session, scope).await?;
+    session.optimize(&logical).map_err(|error| error_of(&error, scope.database()))
+}
+
+/// The plan of `logical`, which is optimized, ready to run as long as it is `wanted`.
+pub(crate) async fn ready(
+    logical: LogicalPlan,
+    mut session: SessionState,
+    scope: &dyn Scope,
+    engine: Engine,
+    wanted: Wanted,
+) -> Result<EmbeddedPlan, Error> {
+    let database = scope.database().clone();
+    let failed = |error: DataFusionError| error_of(&error, &database);
     suit(&mut session, &logical).map_err(failed)?;
     let physical = physical_plan(&session, &logical).await.map_err(failed)?;
-    let wanted = Wanted::until(engine.closing());
-    let explain = explain::text(&logical, physical.as_ref());
+    let explain = explain::text(&logical, physical.as_ref(), &scope.asked(&physical));
     Ok(EmbeddedPlan {
         schema: physical.schema(),
         estimated_rows: explain::estimated_rows(physical.as_ref()),
@@ -81,22 +121,21 @@ pub(crate) async fn plan(
 
 /// The columns of the answer to `statement`: as planned, but for the way to the rows. Runs on the engine's threads.
 pub(crate) async fn describe(
-    statement: Statement,
-    tables: Tables,
-    sessions: Arc<Sessions>,
+    statement: &Statement,
+    session: &SessionState,
+    scope: &dyn Scope,
 ) -> Result<SchemaRef, Error> {
-    let session = sessions.session(&tables);
-    let logical = logical_plan(&statement, &session, &tables).await?;
-    let failed = |error: DataFusionError| errors::error_of(&error, &tables.database);
+    let logical = logical_plan(statement, session, scope).await?;
+    let failed = |error: DataFusionError| error_of(&error, scope.database());
     let analyzer = session.analyzer();
     let logical = analyzer.execute_and_check(logical, session.config_options(), |_, _| {}).map_err(failed)?;
     Ok(Arc::new(logical.schema().as_arrow().clone()))
 }
 
 /// The statement as a plan that is checked and whose parameters are bound, but neither analyzed nor optimized.
-async fn logical_plan(statement: &Statement, session: &SessionState, tables: &Tables) -> Result<LogicalPlan, Error> {
-    let failed = |error: DataFusionError| errors::error_of(&error, &tables.database);
-    let ast = named_as_they_are(statement, session, tables)?;
+async fn logical_plan(statement: &Statement, session: &SessionState, scope: &dyn Scope) -> Result<LogicalPlan, Error> {
+    let failed = |error: DataFusionError| error_of(&error, scope.database());
+    let ast = named_as_they_are(statement, session, scope)?;
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
     // The statement's own policy is the first wall; this is the second.
     SQLOptions::new()
@@ -113,24 +152,38 @@ async fn logical_plan(statement: &Statement, session: &SessionState, tables: &Ta
 fn named_as_they_are(
     statement: &Statement,
     session: &SessionState,
-    tables: &Tables,
+    scope: &dyn Scope,
 ) -> Result<DataFusionStatement, Error> {
-    let ast = statement.ast().ok_or_else(|| Error::internal("a statement for files was never parsed"))?;
-    let mut ast = ast.clone();
-    let given = DataFusionStatement::Statement(Box::new(ast.clone()));
-    let references =
-        session.resolve_table_references(&given).map_err(|error| errors::error_of(&error, &tables.database))?;
+    let mut ast = parsed(statement)?.clone();
     let mut columns = Vec::new();
-    for reference in &references {
-        // Functions in FROM are among the references.
-        if session.table_functions().contains_key(reference.table()) && tables.lacks(reference) {
-            continue;
-        }
-        columns.push(tables.check(reference)?.columns().clone());
+    for reference in tables_of(statement, session, |reference| scope.lacks(reference), scope.database())? {
+        columns.push(scope.columns(&reference)?);
     }
     let names = columns.iter().flat_map(|schema| schema.fields().iter().map(|field| field.name().as_str()));
     identifiers::resolve_case(&mut ast, names);
     Ok(DataFusionStatement::Statement(Box::new(ast)))
+}
+
+/// The tables that `statement` mentions. Functions in FROM are among DataFusion's references; of those that there is
+/// no table for, which `lacks` says of a bare name, none is among these.
+///
+/// # Errors
+/// `Internal` for a statement that was never parsed; names that are too long.
+pub(crate) fn tables_of(
+    statement: &Statement,
+    session: &SessionState,
+    lacks: impl Fn(&TableReference) -> bool,
+    database: &str,
+) -> Result<Vec<TableReference>, Error> {
+    let given = DataFusionStatement::Statement(Box::new(parsed(statement)?.clone()));
+    let references = session.resolve_table_references(&given).map_err(|error| error_of(&error, database))?;
+    let functions = session.table_functions();
+    let is_table = |reference: &TableReference| !(functions.contains_key(reference.table()) && lacks(reference));
+    Ok(references.into_iter().filter(is_table).collect())
+}
+
+fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {
+    statement.ast().ok_or_else(|| Error::internal("a statement for the embedded engine was never parsed"))
 }
 
 /// Sets how the plan is split and how long its batches are.
@@ -173,7 +226,7 @@ impl Plan for EmbeddedPlan {
         Ok(self.explain.clone())
     }
 
-    async fn run(self: Box<Self>, job: &Job) -> Result<Rows, Error> {
-        Ok(run::start(*self, job.cancellation()))
+    async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
+        Ok(run::start(*self, job))
     }
 }

@@ -5,27 +5,28 @@
 //! and with it every task that DataFusion started for it.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
-use tidegate_core::Error;
+use tidegate_core::{Error, Job};
 use tidegate_query::{BatchSender, Rows, handover};
-use tokio_util::sync::CancellationToken;
 
 use super::{EmbeddedPlan, errors};
 
 /// Bytes of a batch that is handed over; larger ones are handed over in pieces.
 const PIECE_BYTES_MAX: usize = 4 << 20;
 
-/// Starts `plan`; it ends early when `cancellation` fires or the rows are dropped.
-pub(super) fn start(plan: EmbeddedPlan, cancellation: CancellationToken) -> Rows {
+/// Starts `plan`; it ends early when `job` is cancelled or the rows are dropped.
+pub(super) fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
+    let cancellation = job.cancellation();
     let schema = plan.schema.clone();
     let stops_the_query = plan.wanted.token().clone().drop_guard();
     let (sender, batches) = handover(cancellation.clone(), stops_the_query);
-    plan.wanted.no_longer_than(cancellation.clone());
+    plan.wanted.no_longer_than(job.clone());
     let engine = plan.engine.clone();
     engine.spawn(async move {
         let token = plan.wanted.token().clone();

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefaults};
 use datafusion::prelude::SessionConfig;
+use object_store::ObjectStore;
 
 use super::functions::bounded;
 use super::tables::{CATALOG, Tables};
@@ -50,8 +52,22 @@ impl Sessions {
         Ok(Self { engine: engine.clone(), base, environment })
     }
 
+    /// What a statement may use beside tables: functions and settings.
+    pub(crate) fn base(&self) -> &SessionState {
+        &self.base
+    }
+
     /// A session for one statement on `tables`, with memory of its own.
     pub(crate) fn session(&self, tables: &Tables) -> SessionState {
+        self.session_of(Arc::new(tables.clone()), Arc::new(SharedStore(tables.snapshot.store().clone())))
+    }
+
+    /// A session for one statement on the tables of `catalogs`, which read nothing but `store`.
+    pub(crate) fn session_of(
+        &self,
+        catalogs: Arc<dyn CatalogProviderList>,
+        store: Arc<dyn ObjectStore>,
+    ) -> SessionState {
         let registry = DefaultObjectStoreRegistry::new();
         let environment = RuntimeEnv {
             memory_pool: self.engine.query_memory(),
@@ -60,10 +76,10 @@ impl Sessions {
             object_store_registry: Arc::new(registry),
         };
         // It knows the local file system from the start; ours takes its place, so that nothing else can be reached.
-        environment.register_object_store(files_url().as_ref(), Arc::new(SharedStore(tables.snapshot.store().clone())));
+        environment.register_object_store(files_url().as_ref(), store);
         SessionStateBuilder::new_from_existing(self.base.clone())
             .with_runtime_env(Arc::new(environment))
-            .with_catalog_list(Arc::new(tables.clone()))
+            .with_catalog_list(catalogs)
             .build()
     }
 }

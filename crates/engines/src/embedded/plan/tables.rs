@@ -7,10 +7,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{Result, TableReference};
 use tidegate_core::Error;
 
+use super::Scope;
 use crate::embedded::files::{FileTable, Files, Snapshot};
 use crate::embedded::scan::FileTableProvider;
 
@@ -34,13 +36,8 @@ impl Tables {
         }
     }
 
-    /// Whether there is no table for `reference`, which is a bare name.
-    pub(crate) fn lacks(&self, reference: &TableReference) -> bool {
-        reference.schema().is_none() && self.snapshot.find(reference.table()).is_none()
-    }
-
     /// The table that `reference` means.
-    pub(crate) fn check(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
+    fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
             && catalog != CATALOG
         {
@@ -54,6 +51,20 @@ impl Tables {
         let (_, table) = self.snapshot.find(name)?;
         let table = table.as_ref().ok()?.clone();
         Some(Arc::new(FileTableProvider::new(table, self.files.clone())))
+    }
+}
+
+impl Scope for Tables {
+    fn database(&self) -> &Arc<str> {
+        &self.database
+    }
+
+    fn lacks(&self, reference: &TableReference) -> bool {
+        reference.schema().is_none() && self.snapshot.find(reference.table()).is_none()
+    }
+
+    fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
+        Ok(self.table(reference)?.columns().clone())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Databases: files, PostgreSQL, SQLite.
+//! Databases: files, PostgreSQL, SQLite, and several of them as one.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::config::quantities::{OneOrMany, SecretText, Time};
 
-/// A database: one of files, postgres and sqlite says of which kind.
+/// A database: one of files, postgres, sqlite and federated says of which kind.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DatabaseEntry {
@@ -23,6 +23,9 @@ pub(crate) struct DatabaseEntry {
     /// Where PostgreSQL is, as psql takes it: a URI or keywords, completed by service, PG* variables and .pgpass.
     /// Write it as ${VARIABLE} when a password is in it.
     pub(crate) postgres: Option<SecretText>,
+    /// The names of other databases whose tables are joined here, as database.table. Whoever may ask this database asks
+    /// them through it.
+    pub(crate) federated: Option<Vec<String>>,
     /// PostgreSQL: the role that calls run as; the one that logs in unless said.
     pub(crate) role: Option<RoleChoice>,
     /// PostgreSQL: the setting that holds the caller's claims as JSON for policies, such as request.jwt.claims.

@@ -72,15 +72,21 @@ pub(crate) struct ServerEntry {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct DoorsEntry {
-    /// MCP at /mcp.
+    /// MCP over Streamable HTTP at /mcp.
     pub(crate) mcp: bool,
+    /// MCP over HTTP+SSE of 2024-11-05 at /mcp/sse.
+    pub(crate) sse: bool,
+    /// MCP over WebSocket at /mcp/ws.
+    pub(crate) ws: bool,
+    /// REST at /rest.
+    pub(crate) rest: bool,
     /// Prometheus at /metrics.
     pub(crate) metrics: bool,
 }
 
 impl Default for DoorsEntry {
     fn default() -> Self {
-        Self { mcp: true, metrics: true }
+        Self { mcp: true, sse: true, ws: true, rest: true, metrics: true }
     }
 }
 

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::Configured;
 
 /// Connection string of the superuser of the tests' server.
-fn server() -> String {
+pub(super) fn server() -> String {
     std::env::var("TIDEGATE_TEST_POSTGRES").unwrap_or_else(|_| {
         panic!("TIDEGATE_TEST_POSTGRES is not set; run the tests as scripts/postgres run -- cargo nextest run")
     })
 }
 
-fn psql(database: &str, sql: &str) {
+pub(super) fn psql(database: &str, sql: &str) {
     let programs = std::env::var("TIDEGATE_TEST_POSTGRES_BIN").unwrap();
     let target = format!("{} dbname={database}", server());
     let ran = Command::new(format!("{programs}/psql"))
@@ -133,7 +133,7 @@ fn what_is_wrong_with_an_entry_is_said() {
     tidegate.yaml:3:25: databases[1].strict: is for PostgreSQL, and this database is not
     tidegate.yaml:4:34: databases[2].role: a claim needs allow: the roles that it may name
     tidegate.yaml:5:34: databases[3].settings: role is no setting of one's own; it needs a prefix and a dot, as app.tenant
-    tidegate.yaml:6:5: databases[4]: wants one of files, sqlite and postgres
+    tidegate.yaml:6:5: databases[4]: wants one of files, sqlite, postgres and federated
     tidegate.yaml:7:34: databases[5].role: there is no role boss under roles
     "#);
 }

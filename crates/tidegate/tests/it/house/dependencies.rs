@@ -25,7 +25,7 @@ const KNOW_ALL: &[&str] = &["tidegate", "tidegate-bench"];
 
 /// Third-party libraries and the crates that may name them. `x-*` means every crate of that family.
 const FENCES: &[(&[&str], &[&str])] = &[
-    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*"], &["tidegate-transport"]),
+    (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*", "tokio-tungstenite"], &["tidegate-transport"]),
     (&["clap", "clap_*"], &["tidegate"]),
     (&["reqwest"], &["tidegate-tools", "tidegate-transport", "tidegate"]),
     (&["tokio-tungstenite", "tungstenite"], &["tidegate-transport"]),

@@ -19,7 +19,7 @@ use crate::host::Host;
 /// The router of a host.
 pub(super) struct Door {
     pub(super) host: Host,
-    app: Router,
+    pub(super) app: Router,
 }
 
 impl Door {

@@ -16,8 +16,10 @@ impl Server {
         line.unwrap_or_default().to_owned()
     }
 
-    async fn metrics(&self) -> String {
-        let answer = self.connect().await.ask(&wire::request("GET", "/metrics", &[], b"")).await;
+    pub(super) async fn metrics(&self) -> String {
+        // For servers that ask who calls.
+        let key = [("Authorization", "Bearer key")];
+        let answer = self.connect().await.ask(&wire::request("GET", "/metrics", &key, b"")).await;
         assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
         answer.text().to_owned()
     }
@@ -57,16 +59,16 @@ async fn the_series_are_these() {
     tidegate_call_seconds_sum{kind="tool",name="script",outcome="done"}
     tidegate_call_seconds_sum{kind="tool",name="script",outcome="internal"}
     tidegate_calls_refused_total{kind="tool",outcome="not_found"}
-    tidegate_calls_total{kind="resource",name="",outcome="done"}
-    tidegate_calls_total{kind="tool",name="script",outcome="done"}
-    tidegate_calls_total{kind="tool",name="script",outcome="internal"}
+    tidegate_calls_total{kind="resource",name="",outcome="done",transport="http"}
+    tidegate_calls_total{kind="tool",name="script",outcome="done",transport="http"}
+    tidegate_calls_total{kind="tool",name="script",outcome="internal",transport="http"}
     tidegate_connections{transport="http"}
     tidegate_faults_total
     tidegate_jobs_open
     tidegate_messages_refused_total{transport="http"}
     tidegate_registry_version
     tidegate_rows_total
-    tidegate_sessions
+    tidegate_sessions{transport="http"}
     tidegate_tasks
     "#);
     assert_eq!(server.figure("tidegate_bytes_total").await, "25");
@@ -79,7 +81,7 @@ async fn everything_comes_back_to_where_it_was() {
     let server = Server::start().await;
     for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
         let session = server.session(revision).await;
-        assert_eq!(server.figure("tidegate_sessions").await, "1");
+        assert_eq!(server.figure("tidegate_sessions{transport=\"http\"}").await, "1");
         let mut listening = server.connect().await;
         listening.send(&session.head("GET", &[])).await;
         listening.head().await;
@@ -94,9 +96,11 @@ async fn everything_comes_back_to_where_it_was() {
         drop(modern);
         server.connect().await.ask(&session.head("DELETE", &[])).await;
         drop((listening, running));
-        for (series, value) in
-            [("tidegate_jobs_open", "0"), ("tidegate_sessions", "0"), ("tidegate_connections{transport=\"http\"}", "1")]
-        {
+        for (series, value) in [
+            ("tidegate_jobs_open", "0"),
+            ("tidegate_sessions{transport=\"http\"}", "0"),
+            ("tidegate_connections{transport=\"http\"}", "1"),
+        ] {
             until(async || server.figure(series).await == value).await;
         }
     }

@@ -20,9 +20,9 @@ use super::request::Post;
 
 /// Lets one in who shows `key`, until it is revoked.
 #[derive(Default)]
-struct OneKey {
-    is_revoked: AtomicBool,
-    generation: AtomicU64,
+pub(super) struct OneKey {
+    pub(super) is_revoked: AtomicBool,
+    pub(super) generation: AtomicU64,
 }
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl Authenticator for OneKey {
     }
 }
 
-fn asking() -> (Arc<OneKey>, HttpOptions) {
+pub(super) fn asking() -> (Arc<OneKey>, HttpOptions) {
     let one_key = Arc::new(OneKey::default());
     (one_key.clone(), HttpOptions { authenticator: one_key, ..HttpOptions::default() })
 }

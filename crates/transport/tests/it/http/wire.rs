@@ -14,6 +14,8 @@ pub(super) struct Connection {
     stream: BufReader<TcpStream>,
     /// What was read of an event stream and is no whole event yet.
     unread: Vec<u8>,
+    /// What stood after the last chunked body.
+    pub(super) trailers: Vec<(String, String)>,
 }
 
 /// A response without its body.
@@ -33,6 +35,7 @@ pub(super) struct Answer {
 /// One server-sent event, or a comment.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SseEvent {
+    pub(super) event: Option<String>,
     pub(super) id: Option<String>,
     pub(super) retry: Option<String>,
     pub(super) data: Option<String>,
@@ -61,7 +64,7 @@ impl Connection {
     pub(super) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream: BufReader::new(stream), unread: Vec::new() }
+        Self { stream: BufReader::new(stream), unread: Vec::new(), trailers: Vec::new() }
     }
 
     pub(super) async fn send(&mut self, bytes: &[u8]) {
@@ -88,7 +91,7 @@ impl Connection {
                     body.extend_from_slice(&chunk);
                 }
             }
-            None => assert!([202, 204].contains(&head.status), "a response without an end: {head:?}"),
+            None => assert!([202, 204, 304].contains(&head.status), "a response without an end: {head:?}"),
         }
         Answer { head, body }
     }
@@ -98,11 +101,15 @@ impl Connection {
         let status = self.line().await;
         let status = status.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("no response: {status:?}"));
         let status = status[..3].parse().unwrap();
-        let mut headers = Vec::new();
+        Head { status, headers: self.fields().await }
+    }
+
+    async fn fields(&mut self) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
         loop {
             let line = self.line().await;
-            let Some((name, value)) = line.split_once(':') else { return Head { status, headers } };
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+            let Some((name, value)) = line.split_once(':') else { return fields };
+            fields.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
 
@@ -110,10 +117,22 @@ impl Connection {
     pub(super) async fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = self.line().await;
         let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no chunk: {size:?}"));
+        if size == 0 {
+            self.trailers = self.fields().await;
+            return None;
+        }
         let mut chunk = vec![0; size + 2];
         timeout(PATIENCE, self.stream.read_exact(&mut chunk)).await.unwrap().unwrap();
         assert_eq!(chunk.split_off(size), b"\r\n");
-        (size > 0).then_some(chunk)
+        Some(chunk)
+    }
+
+    /// What comes of a chunked body until the connection breaks; it must not end before.
+    pub(super) async fn until_broken(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+        assert!(!bytes.ends_with(b"0\r\n\r\n"), "the body has an end");
+        bytes
     }
 
     /// The next event of an event stream that is no comment; `None` at its end.
@@ -222,6 +241,7 @@ impl SseEvent {
         for line in text.lines() {
             match line.split_once(':') {
                 Some(("", _)) => event.is_comment = true,
+                Some(("event", name)) => event.event = Some(name.trim_start().to_owned()),
                 Some(("id", id)) => event.id = Some(id.trim_start().to_owned()),
                 Some(("retry", retry)) => event.retry = Some(retry.trim_start().to_owned()),
                 Some(("data", data)) => {

@@ -10,8 +10,9 @@ use tidegate_transport::stdio::StdioOptions;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
-use super::{Pipe, settle, text};
+use super::{Pipe, settle};
 use crate::host::Host;
+use crate::ledger::text;
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_run_at_the_end_of_input_are_answered() {

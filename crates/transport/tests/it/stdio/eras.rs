@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 use tidegate_core::SnapshotBuilder;
 use tidegate_mcp::Revision;
 
-use super::{Pipe, settle, text};
+use super::{Pipe, settle};
 use crate::host::Host;
+use crate::ledger::text;
 
 fn methods(messages: &[Value]) -> Vec<&str> {
     messages.iter().map(|message| message["method"].as_str().unwrap()).collect()
@@ -21,7 +22,7 @@ async fn a_handshake_opens_a_session_and_a_second_one_another() {
         pipe.lives().await;
     }
     let mut pipe = Pipe::agreed(&host, Revision::V2025_11_25).await;
-    pipe.agreed = Some(Revision::V2024_11_05);
+    pipe.ledger.agreed = Some(Revision::V2024_11_05);
     let answer = pipe.ask(json!(2), "initialize", json!({"protocolVersion": "2024-11-05"})).await;
     assert_eq!(answer["result"]["protocolVersion"], "2024-11-05");
 }
@@ -31,14 +32,14 @@ async fn without_a_handshake_a_request_says_its_revision() {
     let host = Host::new();
     let mut pipe = Pipe::open(&host);
     assert!(pipe.ask(json!(1), "server/discover", json!({})).await.get("result").is_some());
-    pipe.open.insert("2".to_owned(), ("tools/list".to_owned(), Revision::V2026_07_28));
+    pipe.ledger.open.insert("2".to_owned(), ("tools/list".to_owned(), Revision::V2026_07_28));
     pipe.line(br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
     insta::assert_snapshot!(pipe.hear().await.unwrap(), @r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"params._meta lacks \"io.modelcontextprotocol/protocolVersion\" and \"io.modelcontextprotocol/clientCapabilities\"; a client of 2025-11-25 or older begins with initialize"}}"#);
     // A modern request may stand between legacy ones.
     let mut pipe = Pipe::agreed(&host, Revision::V2025_03_26).await;
-    pipe.agreed = None;
+    pipe.ledger.agreed = None;
     assert_eq!(pipe.ask(json!(1), "tools/list", json!({})).await["result"]["resultType"], "complete");
-    pipe.agreed = Some(Revision::V2025_03_26);
+    pipe.ledger.agreed = Some(Revision::V2025_03_26);
     assert!(pipe.ask(json!(2), "tools/list", json!({})).await["result"].get("resultType").is_none());
 }
 
@@ -54,7 +55,7 @@ async fn a_modern_initialize_is_an_unknown_method() {
 async fn a_batch_is_answered_as_one() {
     let mut pipe = Pipe::agreed(&Host::new(), Revision::V2025_03_26).await;
     for id in ["1", "2"] {
-        pipe.open.insert(id.to_owned(), ("ping".to_owned(), Revision::V2025_03_26));
+        pipe.ledger.open.insert(id.to_owned(), ("ping".to_owned(), Revision::V2025_03_26));
     }
     pipe.line(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#)
         .await;

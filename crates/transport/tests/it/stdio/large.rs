@@ -3,8 +3,9 @@
 use serde_json::json;
 use tidegate_transport::stdio::StdioOptions;
 
-use super::{Pipe, text};
+use super::Pipe;
 use crate::host::{FLOOD_CHUNK, Host};
+use crate::ledger::text;
 
 #[tokio::test]
 async fn a_large_answer_is_intact() {

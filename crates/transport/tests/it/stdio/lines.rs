@@ -5,13 +5,10 @@ use tidegate_transport::stdio::StdioOptions;
 
 use super::Pipe;
 use crate::host::Host;
+use crate::ledger::told;
 
 fn short_lines() -> Pipe {
     Pipe::with(&Host::new(), StdioOptions { message_bytes_max: 1_000, ..StdioOptions::default() })
-}
-
-fn told(error: &Value) -> String {
-    format!("{} for id {}: {}", error["error"]["code"], error["id"], error["error"]["message"].as_str().unwrap())
 }
 
 #[tokio::test]
@@ -97,7 +94,7 @@ async fn a_line_may_come_in_any_pieces() {
             super::settle().await;
         }
     }
-    pipe.open.insert("\"a\"".to_owned(), ("ping".to_owned(), tidegate_mcp::Revision::V2025_11_25));
+    pipe.ledger.open.insert("\"a\"".to_owned(), ("ping".to_owned(), tidegate_mcp::Revision::V2025_11_25));
     pipe.line(b"").await;
     for _ in 0..3 {
         assert!(pipe.hear().await.unwrap()["method"].as_str().unwrap().ends_with("list_changed"));

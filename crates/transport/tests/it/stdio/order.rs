@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-use super::{Pipe, settle, text};
+use super::{Pipe, settle};
 use crate::host::Host;
+use crate::ledger::text;
 
 #[tokio::test]
 async fn pings_are_answered_while_a_call_runs() {
@@ -86,7 +87,7 @@ async fn an_id_in_use_is_refused() {
     pipe.send(json!(1), "tools/list", json!({})).await;
     let answer = pipe.hear().await.unwrap();
     assert_eq!(answer["error"]["code"], -32_600);
-    pipe.open.insert("1".to_owned(), ("tools/call".to_owned(), Revision::V2026_07_28));
+    pipe.ledger.open.insert("1".to_owned(), ("tools/call".to_owned(), Revision::V2026_07_28));
     host.gate.cancel();
     assert!(pipe.hear().await.unwrap().get("result").is_some());
 }

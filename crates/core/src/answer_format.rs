@@ -1,0 +1,52 @@
+//! The forms in which an answer can be a body of its own, by name alone: who renders them is behind the door.
+
+/// The form of an answer that is a body of its own: nothing but the rows, for programs and files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AnswerFormat {
+    /// One JSON object: rows, columns, statistics.
+    Json,
+    /// One JSON object a line.
+    Ndjson,
+    /// RFC 4180, with a header line.
+    Csv,
+    /// A stream of Arrow's IPC format.
+    Arrow,
+    /// Aligned text for people.
+    Table,
+    /// A Markdown table.
+    Markdown,
+}
+
+impl AnswerFormat {
+    /// Every format; what stands first is preferred where a caller has no preference.
+    pub const ALL: [Self; 6] = [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Table, Self::Markdown];
+
+    /// The name that callers give.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Csv => "csv",
+            Self::Arrow => "arrow",
+            Self::Table => "table",
+            Self::Markdown => "markdown",
+        }
+    }
+
+    /// The format of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// Its media type, without parameters.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Ndjson => "application/x-ndjson",
+            Self::Csv => "text/csv",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Table => "text/plain",
+            Self::Markdown => "text/markdown",
+        }
+    }
+}

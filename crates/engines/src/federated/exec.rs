@@ -1,0 +1,155 @@
+//! The leaf of a plan that asks a member.
+//!
+//! The member is asked on the runtime that calls come from, one task for each leaf, and its batches are handed over
+//! through a short channel: a plan that waits makes the member wait, and one that ends ends it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
+};
+use futures::StreamExt;
+use tidegate_core::{Error, Job};
+use tidegate_query::{BatchSender, handover};
+
+use super::adapt;
+use super::push::{Asking, Question};
+
+/// Asks a member and gives its rows.
+#[derive(Debug)]
+pub(super) struct MemberExec {
+    question: Question,
+    schema: SchemaRef,
+    asking: Asking,
+    properties: Arc<PlanProperties>,
+}
+
+impl MemberExec {
+    pub(super) fn new(question: Question, schema: SchemaRef, asking: Asking) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Self { question, schema, asking, properties: Arc::new(properties) }
+    }
+
+    /// Some of its columns, in that order.
+    pub(super) fn projected(self, positions: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(positions) = positions else { return Ok(Arc::new(self)) };
+        if positions.iter().copied().eq(0..self.schema.fields().len()) {
+            return Ok(Arc::new(self));
+        }
+        let schema = self.schema.clone();
+        let columns = positions.iter().map(|position| {
+            let name = schema.field(*position).name().clone();
+            (Arc::new(Column::new(&name, *position)) as Arc<dyn PhysicalExpr>, name)
+        });
+        let columns: Vec<_> = columns.collect();
+        Ok(Arc::new(ProjectionExec::try_new(columns, Arc::new(self))?))
+    }
+
+    /// What is asked, for people: the database and its SQL.
+    pub(super) fn told(&self) -> String {
+        format!("{}: {}", self.question.member.name(), self.question.statement.text())
+    }
+}
+
+impl DisplayAs for MemberExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.told())
+    }
+}
+
+impl ExecutionPlan for MemberExec {
+    fn name(&self) -> &str {
+        "MemberExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        let rows = self.question.rows.and_then(|rows| usize::try_from(rows).ok());
+        statistics.num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
+        Ok(Arc::new(statistics))
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let Some(job) = self.asking.wanted.job().cloned() else {
+            return Err(DataFusionError::Internal("a member is asked by a plan that does not run".to_owned()));
+        };
+        let (sender, batches) = handover(job.cancellation(), ());
+        let (question, asking, schema) = (self.question.clone(), self.asking.clone(), self.schema.clone());
+        let asked = async move {
+            let answered = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                answered = answer(&question, &asking, &schema, &job, &sender) => answered,
+            };
+            match answered {
+                Ok(()) => sender.complete(),
+                Err(error) => sender.fail(error).await,
+            }
+        };
+        self.asking.tasks.spawn_on(asked, &self.asking.runtime);
+        let batches = batches.map(|batch| batch.map_err(|error| DataFusionError::External(Box::new(error))));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches)))
+    }
+}
+
+/// Hands over the rows of `question` until they end or nobody reads.
+async fn answer(
+    question: &Question,
+    asking: &Asking,
+    schema: &SchemaRef,
+    job: &Arc<Job>,
+    sender: &BatchSender,
+) -> Result<(), Error> {
+    let plan = question.member.plan(&question.statement, &asking.principal).await?;
+    let mut rows = plan.run(job).await?.batches;
+    while let Some(batch) = rows.next().await {
+        let batch = adapt::batch(&batch?, schema)?;
+        let Some(place) = sender.reserve().await else { return Ok(()) };
+        place.send(Ok(batch));
+    }
+    Ok(())
+}

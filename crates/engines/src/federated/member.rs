@@ -1,0 +1,57 @@
+//! One table of one database, as a caller sees it.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{Database, Statement};
+
+use super::adapt;
+
+/// A table of a member.
+#[derive(Clone)]
+pub(super) struct MemberTable {
+    pub(super) member: Arc<dyn Database>,
+    /// As the member's own catalog lists it.
+    pub(super) name: String,
+    /// The columns as they are asked here.
+    pub(super) schema: SchemaRef,
+    /// The rows that the member expects it to have.
+    pub(super) rows: Option<u64>,
+}
+
+impl std::fmt::Debug for MemberTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.member.name(), self.name)
+    }
+}
+
+impl MemberTable {
+    /// The table of `member` with that name.
+    ///
+    /// # Errors
+    /// `NotFound` with the nearest names; whatever keeps the database from telling.
+    pub(super) async fn load(member: Arc<dyn Database>, name: &str, principal: &Principal) -> Result<Self, Error> {
+        let columns = member.columns(name, principal).await?;
+        let dialect = member.dialect();
+        // Not `*`: the principal may be allowed some columns only.
+        let listed: Vec<String> = columns.iter().map(|column| dialect.quote(&column.name)).collect();
+        if listed.is_empty() {
+            let message = format!("the table {}.{name} has no columns that can be read", member.name());
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
+        }
+        let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));
+        // As the principal itself: describing a statement is the owner's.
+        let given = member.plan(&Statement::parse(&sql, dialect)?, principal).await?.schema();
+        let schema = Arc::new(Schema::new(given.fields().iter().map(|field| asked(field)).collect::<Vec<_>>()));
+        Ok(Self { member, name: name.to_owned(), schema, rows: None })
+    }
+}
+
+/// A column of a member as it is asked here: of one type, whatever the types of its values.
+fn asked(field: &Field) -> Field {
+    match field.data_type() {
+        DataType::Union(..) => field.clone().with_data_type(adapt::type_of_declared(field)),
+        _ => field.clone(),
+    }
+}

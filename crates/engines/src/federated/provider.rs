@@ -1,0 +1,63 @@
+//! A table of a member as DataFusion sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result;
+use datafusion::datasource::TableType;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::exec::MemberExec;
+use super::member::MemberTable;
+use super::push::{Asking, Translator};
+
+/// A table of a member.
+#[derive(Debug)]
+pub(super) struct MemberTableProvider {
+    table: MemberTable,
+    asking: Asking,
+}
+
+impl MemberTableProvider {
+    pub(super) fn new(table: MemberTable, asking: Asking) -> Self {
+        Self { table, asking }
+    }
+
+    pub(super) fn table(&self) -> &MemberTable {
+        &self.table
+    }
+}
+
+#[async_trait]
+impl TableProvider for MemberTableProvider {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match Translator::can_filter(&self.table, filter) {
+            Some(true) => TableProviderFilterPushDown::Exact,
+            Some(false) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (question, schema) = Translator::scan(&self.table, projection, filters, limit)?;
+        Ok(Arc::new(MemberExec::new(question, schema, self.asking.clone())))
+    }
+}

@@ -1,0 +1,97 @@
+//! Aggregates in the SQL of a member.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::expr::{AggregateFunction, Cast};
+use datafusion::logical_expr::{Aggregate, Expr};
+use tidegate_query::SqlDialect;
+
+use super::expression::Terms;
+use super::likeness::Likeness;
+use super::part::{Part, Term};
+use super::translator::Translator;
+
+impl Translator {
+    /// `aggregate` of the rows of `input`.
+    pub(super) fn aggregate(&mut self, aggregate: &Aggregate, input: Part) -> Option<Part> {
+        let schema = aggregate.input.schema();
+        let columns = input.columns.clone();
+        let terms = |column: &datafusion::common::Column| columns.get(schema.maybe_index_of_column(column)?).cloned();
+        let mut written = Vec::new();
+        for group in &aggregate.group_expr {
+            let Expr::Column(column) = group else { return None };
+            let term = terms(column).filter(|term| self.likeness(term) >= Likeness::Equal)?;
+            written.push(term.sql);
+        }
+        let groups = written.clone();
+        for function in &aggregate.aggr_expr {
+            written.push(self.function(function, &terms, aggregate, written.len())?);
+        }
+        let fields = aggregate.schema.fields().iter();
+        let columns = written.into_iter().zip(fields).map(|(sql, field)| Term { sql, field: field.clone() });
+        Some(Part { groups: Some(groups), columns: columns.collect(), is_worth_it: true, ..input })
+    }
+
+    fn function(&self, expr: &Expr, terms: Terms<'_>, aggregate: &Aggregate, position: usize) -> Option<String> {
+        let function = match expr {
+            Expr::Alias(alias) => return self.function(&alias.expr, terms, aggregate, position),
+            Expr::AggregateFunction(function) => function,
+            _ => return None,
+        };
+        let AggregateFunction { func, params } = function;
+        if params.filter.is_some() || !params.order_by.is_empty() || params.null_treatment.is_some() {
+            return None;
+        }
+        let [argument] = params.args.as_slice() else { return None };
+        let result = aggregate.schema.field(position).data_type();
+        if func.name() == "count" {
+            return self.count(argument, params.distinct, terms);
+        }
+        let (term, is_widened) = argument_of(argument, terms)?;
+        let likeness = self.likeness(&term);
+        let is_whole = matches!(term.field.data_type(), DataType::Int16 | DataType::Int32 | DataType::Int64);
+        match func.name() {
+            "min" | "max" if likeness == Likeness::Ordered && !is_widened => {
+                Some(format!("{}({})", func.name().to_uppercase(), term.sql))
+            }
+            "sum" if is_whole && !params.distinct && *result == DataType::Int64 => {
+                Some(self.cast(&format!("SUM({})", term.sql), "BIGINT"))
+            }
+            "avg" if is_whole && !params.distinct && *result == DataType::Float64 => {
+                Some(self.cast(&format!("AVG({})", term.sql), "DOUBLE PRECISION"))
+            }
+            _ => None,
+        }
+    }
+
+    fn count(&self, argument: &Expr, distinct: bool, terms: Terms<'_>) -> Option<String> {
+        match argument {
+            Expr::Literal(value, _) if !value.is_null() && !distinct => Some("COUNT(*)".to_owned()),
+            Expr::Column(column) if distinct => {
+                let term = terms(column).filter(|term| self.likeness(term) >= Likeness::Equal)?;
+                Some(format!("COUNT(DISTINCT {})", term.sql))
+            }
+            Expr::Column(column) => Some(format!("COUNT({})", terms(column)?.sql)),
+            _ => None,
+        }
+    }
+
+    /// `sql`, of the type that it has here; SQLite's values have theirs already.
+    fn cast(&self, sql: &str, name: &str) -> String {
+        match self.dialect() {
+            SqlDialect::Sqlite => sql.to_owned(),
+            SqlDialect::DataFusion | SqlDialect::Postgres => format!("CAST({sql} AS {name})"),
+        }
+    }
+}
+
+/// The column that is aggregated, and whether it was made wider, which its own database does by itself.
+fn argument_of(argument: &Expr, terms: Terms<'_>) -> Option<(Term, bool)> {
+    match argument {
+        Expr::Column(column) => Some((terms(column)?, false)),
+        Expr::Cast(Cast { expr, field }) => match (&**expr, field.data_type()) {
+            (Expr::Column(column), DataType::Int64 | DataType::Float64) => Some((terms(column)?, true)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,56 @@
+//! What a member can do by itself: parts of a plan as one statement to the database that all their tables lie in.
+//!
+//! Pushed down is only what has the same outcome there as here: comparisons whose meaning does not hang on a collation,
+//! joins on equal keys, the common aggregates. Everything else stays here, so that an answer never depends on how much
+//! of it was pushed down.
+
+mod aggregate;
+mod expression;
+mod likeness;
+mod part;
+mod pushed;
+mod translator;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
+
+pub(super) use pushed::{Asking, Question};
+pub(super) use translator::Translator;
+
+/// `plan` with each part that one member can do replaced by what asks it.
+pub(super) fn push_down(plan: LogicalPlan, asking: &Asking) -> Result<LogicalPlan> {
+    let pushed = plan.transform_down(|node| {
+        if let Some(limited) = limited(&node, asking)? {
+            // What is below is pushed already.
+            return Ok(Transformed::new(limited, true, datafusion::common::tree_node::TreeNodeRecursion::Jump));
+        }
+        match Translator::pushed(&node, asking)? {
+            Some(pushed) => Ok(Transformed::new(pushed, true, datafusion::common::tree_node::TreeNodeRecursion::Jump)),
+            None => Ok(Transformed::no(node)),
+        }
+    })?;
+    Ok(pushed.data)
+}
+
+/// A limit or a sort with a limit whose input can be pushed down: the member gives no more rows than are wanted, and
+/// the node stays where it is.
+fn limited(node: &LogicalPlan, asking: &Asking) -> Result<Option<LogicalPlan>> {
+    let (input, order, rows) = match node {
+        LogicalPlan::Limit(limit) => {
+            let (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) =
+                (limit.get_skip_type()?, limit.get_fetch_type()?)
+            else {
+                return Ok(None);
+            };
+            (&limit.input, &[][..], skip.saturating_add(fetch))
+        }
+        LogicalPlan::Sort(sort) => match sort.fetch {
+            Some(rows) => (&sort.input, &sort.expr[..], rows),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let Some(input) = Translator::limited(input, order, rows, asking)? else { return Ok(None) };
+    node.with_new_exprs(node.expressions(), vec![input]).map(Some)
+}

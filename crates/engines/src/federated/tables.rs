@@ -1,0 +1,135 @@
+//! The names that a statement may use for the tables of the members.
+//!
+//! `member.table`, and `member.schema.table` where the member has schemas or folders.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, TableReference};
+use datafusion::physical_plan::ExecutionPlan;
+use tidegate_core::{Error, ErrorKind};
+
+use super::exec::MemberExec;
+use super::member::MemberTable;
+use super::provider::MemberTableProvider;
+use super::push::Asking;
+use crate::embedded::{CATALOG, Scope};
+
+/// The tables that a statement mentions, by the names it gives them.
+#[derive(Debug, Clone)]
+pub(super) struct MemberTables {
+    pub(super) database: Arc<str>,
+    /// By the parts of their names, the member's first.
+    pub(super) tables: Arc<HashMap<Vec<String>, MemberTable>>,
+    pub(super) asking: Asking,
+}
+
+impl MemberTables {
+    /// The parts of `reference`, the member's name first.
+    pub(super) fn parts(reference: &TableReference) -> Vec<String> {
+        let catalog = reference.catalog().filter(|catalog| *catalog != CATALOG);
+        let parts = [catalog, reference.schema(), Some(reference.table())];
+        parts.into_iter().flatten().map(str::to_owned).collect()
+    }
+
+    /// Whether `reference` names no database.
+    pub(super) fn is_bare(reference: &TableReference) -> bool {
+        reference.schema().is_none() && !reference.table().contains('.')
+    }
+
+    fn provider(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
+        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        let table = self.tables.get(&parts)?.clone();
+        Some(Arc::new(MemberTableProvider::new(table, self.asking.clone())))
+    }
+}
+
+impl Scope for MemberTables {
+    fn database(&self) -> &Arc<str> {
+        &self.database
+    }
+
+    fn lacks(&self, reference: &TableReference) -> bool {
+        Self::is_bare(reference)
+    }
+
+    fn columns(&self, reference: &TableReference) -> std::result::Result<SchemaRef, Error> {
+        let table = self.tables.get(&Self::parts(reference));
+        table.map(|table| table.schema.clone()).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no table {:?}", reference.to_string()))
+                .with_hint("Write the database before the table: database.table.")
+        })
+    }
+
+    fn asked(&self, plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
+        let mut asked = Vec::new();
+        // Collecting never fails.
+        let _ = plan.apply(|node| {
+            asked.extend(node.downcast_ref::<MemberExec>().map(MemberExec::told));
+            Ok(TreeNodeRecursion::Continue)
+        });
+        asked
+    }
+}
+
+impl CatalogProviderList for MemberTables {
+    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        let prefix = if name == CATALOG { Vec::new() } else { vec![name.to_owned()] };
+        Some(Arc::new(Below { tables: self.clone(), prefix }))
+    }
+}
+
+/// What lies below a part of a name.
+#[derive(Debug)]
+struct Below {
+    tables: MemberTables,
+    prefix: Vec<String>,
+}
+
+impl Below {
+    fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        let parts: Vec<&str> = self.prefix.iter().map(String::as_str).chain([name]).collect();
+        self.tables.provider(&parts)
+    }
+}
+
+impl CatalogProvider for Below {
+    fn schema_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        // What has no schema written before it is looked up in that of this very database.
+        let is_unsaid = self.prefix.is_empty() && *name == *self.tables.database;
+        let prefix =
+            if is_unsaid { Vec::new() } else { self.prefix.iter().cloned().chain([name.to_owned()]).collect() };
+        Some(Arc::new(Self { tables: self.tables.clone(), prefix }))
+    }
+}
+
+#[async_trait]
+impl SchemaProvider for Below {
+    fn table_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        Ok(self.provider(name))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.provider(name).is_some()
+    }
+}

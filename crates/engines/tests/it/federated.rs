@@ -1,0 +1,289 @@
+//! Several databases asked as one.
+
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+use tidegate_core::{Error, Principal};
+use tidegate_engines::{Engine, FederatedDatabase, FileDatabase};
+use tidegate_query::{Database, SqlDialect, Statement};
+use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
+
+use super::support::{Folder, TestJob, lines, small_options, soon};
+
+/// Files and a SQLite file, each by itself and together.
+struct Scene {
+    files: Arc<dyn Database>,
+    sqlite: Arc<dyn Database>,
+    all: Arc<dyn Database>,
+    _folder: Folder,
+    _engine: Engine,
+}
+
+const ORDERS: &str = "id,customer_id,total,placed,state
+1,1,9.5,2024-01-05,new
+2,2,20,2024-01-06,paid
+3,1,0.99,2024-02-01,new
+4,3,7.25,2024-02-03,
+5,9,1,2024-03-01,paid
+";
+const CUSTOMERS: &str = "
+    CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, country TEXT COLLATE NOCASE, score NUMERIC, since DATE);
+    INSERT INTO customers VALUES
+        (1, 'Ann', 'de', 1.5, '2020-01-01'), (2, 'Ben', 'FR', 2, '2021-06-01'), (3, 'Cy', NULL, NULL, NULL);
+    CREATE TABLE visits (customer_id INTEGER, pages INTEGER) STRICT;
+    INSERT INTO visits VALUES (1, 3), (1, 5), (2, 1), (NULL, 8);
+    CREATE TABLE mixed (id INTEGER PRIMARY KEY, number INTEGER);
+    INSERT INTO mixed VALUES (1, 10), (2, 'ten');";
+
+fn scene() -> Scene {
+    let folder = Folder::with(&[("files/orders.csv", ORDERS), ("files/2024/names.csv", "id,name\n1,Ann\n")]);
+    let connection = rusqlite::Connection::open(folder.join("crm.db")).unwrap();
+    connection.execute_batch(CUSTOMERS).unwrap();
+    drop(connection);
+    let engine = Engine::start(small_options()).unwrap();
+    let files: Arc<dyn Database> = Arc::new(FileDatabase::open("sales", vec![folder.join("files")], &engine).unwrap());
+    let options = SqliteOptions::default();
+    let sqlite: Arc<dyn Database> =
+        Arc::new(SqliteDatabase::open("crm", vec![folder.join("crm.db")], options).unwrap());
+    let all = FederatedDatabase::new("all", [files.clone(), sqlite.clone()], &engine).unwrap();
+    Scene { files, sqlite, all: Arc::new(all), _folder: folder, _engine: engine }
+}
+
+async fn answer(database: &Arc<dyn Database>, sql: &str) -> Result<String, Error> {
+    let statement = Statement::parse(sql, database.dialect())?;
+    let job = TestJob::start().await;
+    let mut rows = database.plan(&statement, &Principal::anonymous()).await?.run(&job.job).await?;
+    let mut batches = Vec::new();
+    while let Some(batch) = soon("a batch", futures::StreamExt::next(&mut rows.batches)).await {
+        batches.push(batch?);
+    }
+    Ok(lines(&batches))
+}
+
+impl Scene {
+    async fn rows(&self, sql: &str) -> String {
+        answer(&self.all, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    async fn refusal(&self, sql: &str) -> String {
+        match answer(&self.all, sql).await {
+            Ok(rows) => panic!("{sql} answered: {rows}"),
+            Err(error) => format!("{}: {error}", error.kind().name()),
+        }
+    }
+
+    /// What is asked of which database.
+    async fn asked(&self, sql: &str) -> String {
+        let statement = Statement::parse(sql, SqlDialect::DataFusion).unwrap();
+        let plan = self.all.plan(&statement, &Principal::anonymous()).await.unwrap();
+        let explained = plan.explain().await.unwrap();
+        let asked = explained.lines().skip_while(|line| *line != "Asked of the databases:").skip(1);
+        asked.take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[tokio::test]
+async fn tables_of_several_databases_are_joined() {
+    let scene = scene();
+    assert_snapshot!(scene.rows("
+        SELECT c.name, count(*) AS orders, sum(o.total) AS total
+        FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id GROUP BY c.name ORDER BY c.name").await, @r"
+    Ann|2|10.49
+    Ben|1|20.0
+    Cy|1|7.25
+    ");
+    assert_snapshot!(scene.rows("
+        SELECT o.id, c.name FROM sales.orders o LEFT JOIN crm.customers c ON c.id = o.customer_id ORDER BY o.id").await, @r"
+    1|Ann
+    2|Ben
+    3|Ann
+    4|Cy
+    5|null
+    ");
+    // Names as the catalog lists them, and tables of folders.
+    assert_snapshot!(scene.rows("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @"Ann");
+    assert_snapshot!(scene.rows("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @"");
+}
+
+#[tokio::test]
+async fn the_catalog_is_that_of_all_members() {
+    let scene = scene();
+    let catalog = scene.all.catalog(&Principal::anonymous()).await.unwrap();
+    let names: Vec<&str> = catalog.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_snapshot!(names.join("\n"), @r"
+    crm.customers
+    crm.mixed
+    crm.visits
+    sales.2024
+    sales.orders
+    ");
+    let columns = scene.all.columns("crm.customers", &Principal::anonymous()).await.unwrap();
+    let columns: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect();
+    assert_snapshot!(columns.join(", "), @"id INTEGER, name TEXT, country TEXT, score NUMERIC, since DATE");
+}
+
+#[tokio::test]
+async fn members_do_what_they_can_do_as_well() {
+    let scene = scene();
+    let join = "FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id";
+    for (name, sql) in [
+        (
+            "projections and filters",
+            format!("SELECT o.total, c.name {join} WHERE c.id > 1 AND o.placed >= DATE '2024-02-01'"),
+        ),
+        ("a filter that a collation widens is asked again here", format!("SELECT o.id {join} WHERE c.country = 'DE'")),
+        ("an order that hangs on a collation stays here", format!("SELECT o.id {join} WHERE c.name > 'B'")),
+        ("a limit", "SELECT id FROM crm.customers LIMIT 2".to_owned()),
+        (
+            "a whole join",
+            "SELECT c.name, v.pages FROM crm.customers c JOIN crm.visits v ON v.customer_id = c.id WHERE v.pages > 2"
+                .to_owned(),
+        ),
+        (
+            "a whole aggregate",
+            "SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id"
+                .to_owned(),
+        ),
+        (
+            "the part of a plan that lies in one database",
+            format!(
+                "SELECT o.id, v.visits {join} JOIN (SELECT customer_id, count(*) AS visits FROM crm.visits GROUP BY 1) v ON v.customer_id = c.id"
+            ),
+        ),
+        ("the first rows", "SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1".to_owned()),
+        ("rows that are only counted", "SELECT count(*) FROM crm.customers, sales.orders".to_owned()),
+    ] {
+        assert_snapshot!(name.replace(' ', "_"), format!("{sql}\n\n{}", scene.asked(&sql).await));
+    }
+}
+
+#[tokio::test]
+async fn what_is_pushed_down_answers_the_same() {
+    let scene = scene();
+    assert_snapshot!(scene.rows("
+        SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'DE'").await, @"");
+    assert_snapshot!(scene.rows("
+        SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'de' ORDER BY 1").await, @r"
+    1
+    3
+    ");
+    assert_snapshot!(scene.rows("SELECT name FROM crm.customers WHERE name > 'B' ORDER BY name DESC").await, @r"
+    Cy
+    Ben
+    ");
+    assert_snapshot!(scene.rows("SELECT c.name, v.pages FROM crm.customers c LEFT JOIN crm.visits v ON v.customer_id = c.id AND v.pages > 2 ORDER BY 1, 2").await, @r"
+    Ann|3
+    Ann|5
+    Ben|null
+    Cy|null
+    ");
+    assert_snapshot!(scene.rows("SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id ORDER BY 1").await, @r"
+    1|2|8|4.0|5
+    2|1|1|1.0|1
+    null|1|8|8.0|8
+    ");
+    assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @"0|null");
+    assert_snapshot!(scene.rows("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @"3|Cy");
+    assert_snapshot!(scene.rows("SELECT count(*) FROM crm.customers, sales.orders").await, @"15");
+    assert_snapshot!(scene.rows("SELECT score, since FROM crm.customers ORDER BY id").await, @r"
+    1.5|2020-01-01
+    2.0|2021-06-01
+    null|null
+    ");
+}
+
+#[tokio::test]
+async fn mistakes_are_told() {
+    let scene = scene();
+    assert_snapshot!(scene.refusal("SELECT * FROM customers").await, @r#"
+    not_found: the table "customers" wants the name of its database before it
+    Valid choices: crm.customers, sales.customers
+    "#);
+    assert_snapshot!(scene.refusal("SELECT * FROM cmr.customers").await, @r#"
+    not_found: there is no database "cmr" in all
+    Valid choices: crm, sales
+    "#);
+    assert_snapshot!(scene.refusal("SELECT * FROM crm.customer").await, @r#"
+    not_found: there is no table "customer" in "crm"
+    Valid choices: customers
+    "#);
+    assert_snapshot!(scene.refusal("SELECT nam FROM crm.customers").await, @r#"
+    invalid_arguments: there is no column "nam"
+    Valid choices: name, id, country, score, since
+    "#);
+    assert_snapshot!(scene.refusal("SELECT number FROM crm.mixed").await, @r#"
+    invalid_arguments: the column "number" has a value that is no bigint: a text
+    Ask the database of that table alone, where each value keeps its type, or leave the column out.
+    "#);
+    assert_snapshot!(scene.refusal("DELETE FROM crm.customers").await, @r"
+    invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
+    Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
+    ");
+    assert_snapshot!(scene.refusal("SELECT * FROM crm.sqlite_master").await, @r#"
+    not_found: there is no table "sqlite_master" in "crm"
+    Valid choices: mixed, visits, customers
+    "#);
+}
+
+/// Conditions on the columns of `customers` and `visits`.
+fn condition() -> impl Strategy<Value = String> {
+    let comparison = prop_oneof![Just("="), Just("<>"), Just("<"), Just("<="), Just(">"), Just(">=")];
+    let simple = prop_oneof![
+        (comparison.clone(), -1..6_i64).prop_map(|(op, value)| format!("c.id {op} {value}")),
+        (comparison.clone(), 0..9_i64).prop_map(|(op, value)| format!("{value} {op} v.pages")),
+        (comparison.clone(), prop_oneof![Just("Ann"), Just("Ben"), Just("ann"), Just("")])
+            .prop_map(|(op, value)| format!("c.name {op} '{value}'")),
+        Just("v.pages IS NULL".to_owned()),
+        Just("c.name IS NOT NULL".to_owned()),
+        (any::<bool>(), 0..4_i64, 0..9_i64)
+            .prop_map(|(not, low, high)| format!("v.pages {} BETWEEN {low} AND {high}", if not { "NOT" } else { "" })),
+        any::<bool>().prop_map(|not| format!("c.id {} IN (1, 3, 7)", if not { "NOT" } else { "" })),
+        comparison.prop_map(|op| format!("c.id {op} v.pages")),
+    ];
+    simple.prop_recursive(3, 8, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left} AND {right})")),
+            (inner.clone(), inner.clone()).prop_map(|(left, right)| format!("({left} OR {right})")),
+            inner.prop_map(|inner| format!("(NOT {inner})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A question that one member can answer alone has the same answer when it is asked of all.
+    #[test]
+    fn a_member_alone_and_all_of_them_agree(filter in condition(), left in any::<bool>(), grouped in any::<bool>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let scene = scene();
+            let join = if left { "LEFT JOIN" } else { "JOIN" };
+            let select = if grouped { "c.id, count(*), count(v.pages), sum(v.pages), min(v.pages)" } else { "c.id, c.name, v.pages" };
+            let group = if grouped { "GROUP BY c.id" } else { "" };
+            let sql = |prefix: &str| format!(
+                "SELECT {select} FROM {prefix}customers c {join} {prefix}visits v ON v.customer_id = c.id WHERE {filter} {group}"
+            );
+            let sorted = |rows: String| {
+                let mut rows: Vec<String> = rows.lines().map(|line| line.replace("{integer=", "").replace("{text=", "").replace("{blob=", "").replace('}', "")).collect();
+                rows.sort();
+                rows
+            };
+            let alone = sorted(answer(&scene.sqlite, &sql("")).await.unwrap());
+            let together = sorted(answer(&scene.all, &sql("crm.")).await.unwrap());
+            prop_assert_eq!(alone, together, "{}", sql("crm."));
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_is_gone_takes_its_own_tables_along_only() {
+    let scene = scene();
+    std::fs::remove_file(scene._folder.join("crm.db")).unwrap();
+    let catalog = scene.all.catalog(&Principal::anonymous()).await.unwrap();
+    assert!(catalog.tables.iter().any(|table| table.name == "sales.orders"));
+    assert_snapshot!(scene.rows("SELECT count(*) FROM sales.orders").await, @"5");
+    assert_eq!(answer(&scene.files, "SELECT count(*) FROM orders").await.unwrap(), "5");
+}

@@ -1,0 +1,81 @@
+//! Where an answer ends before its rows do, and what is said of that.
+
+use tidegate_core::Budget;
+
+/// Kept free in the budget for the line that says what was not shown.
+const LINE_BYTES: usize = 300;
+/// Smaller budgets keep nothing free for the line.
+const BUDGET_BYTES_FOR_LINE: usize = 10 * LINE_BYTES;
+
+/// Why an answer ended before its rows did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// As many rows as were wanted.
+    Rows,
+    /// As many rows as an answer may have.
+    RowsOfBudget,
+    /// The next row, of so many bytes, does not fit.
+    Bytes { next: usize },
+}
+
+/// The words of the line about what is not shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Hints {
+    /// What is answered: `row` or `value`.
+    pub(crate) noun: &'static str,
+    /// How to ask for the rest when as many were shown as were wanted.
+    pub(crate) limit: String,
+    /// How to ask for the rest when no more are allowed or fit.
+    pub(crate) budget: String,
+}
+
+/// Where an answer ends at the latest.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    pub(super) rows_max: Option<u64>,
+    /// Why the answer ends at `rows_max`.
+    pub(super) rows_cut: Cut,
+    pub(super) bytes_max: Option<usize>,
+}
+
+impl Bound {
+    /// The bound of as many rows as are `wanted`, within `budget`.
+    pub(super) fn of(wanted: Option<u64>, budget: Budget) -> Self {
+        let (rows_max, rows_cut) = match (wanted, budget.rows) {
+            (Some(wanted), Some(allowed)) if allowed < wanted => (Some(allowed), Cut::RowsOfBudget),
+            (Some(wanted), _) => (Some(wanted), Cut::Rows),
+            (None, allowed) => (allowed, Cut::RowsOfBudget),
+        };
+        Self { rows_max, rows_cut, bytes_max: budget.bytes }
+    }
+
+    /// Whether an answer of that many bytes leaves room for the line.
+    pub(super) fn fits(&self, bytes: usize) -> bool {
+        self.bytes_max.is_none_or(|max| {
+            let line = if max >= BUDGET_BYTES_FOR_LINE { LINE_BYTES } else { 0 };
+            bytes + line <= max
+        })
+    }
+
+    /// The one line that says what was not shown after `rows` rows, and how to ask for it.
+    pub(super) fn line(&self, cut: Cut, rows: u64, hints: &Hints) -> String {
+        let noun = hints.noun;
+        let bytes_max = self.bytes_max.unwrap_or_default();
+        let shown = match rows {
+            0 => format!("no {noun}s"),
+            1 => format!("the first {noun}"),
+            _ => format!("the first {rows} {noun}s"),
+        };
+        match cut {
+            Cut::Rows => format!("Shown: {shown}; more exist. {}", hints.limit),
+            Cut::RowsOfBudget => format!("Shown: {shown}, as many as are allowed; more exist. {}", hints.budget),
+            Cut::Bytes { next } if rows == 0 => format!(
+                "Shown: {shown}; the first alone takes {next} characters, and the answer may take {bytes_max}. \
+                 Select fewer columns, or shorten long ones with left(column, 100)."
+            ),
+            Cut::Bytes { .. } => {
+                format!("Shown: {shown}, as many as fit into {bytes_max} characters; more exist. {}", hints.budget)
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the pieces of an answer go: into blocks of text, or into a body of its own.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tidegate_core::{BodyHead, Content, Error, Job, Metadata, ReplySender};
+
+use super::progress::Progress;
+
+/// What leaves at once, in bytes.
+pub(super) const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// The way of one answer into its reply.
+pub(super) struct Outlet<'a> {
+    job: &'a Job,
+    reply: &'a ReplySender,
+    /// What is known of the body; none for blocks of text.
+    body: Option<BodyHead>,
+    has_begun: bool,
+    pub(super) sent_bytes: usize,
+    started: Instant,
+    progress: Progress,
+}
+
+impl<'a> Outlet<'a> {
+    pub(super) fn new(job: &'a Job, reply: &'a ReplySender, body: Option<BodyHead>, started: Instant) -> Self {
+        Self { job, reply, body, has_begun: false, sent_bytes: 0, started, progress: Progress::default() }
+    }
+
+    /// Whether the answer is a body of its own.
+    pub(super) fn is_body(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// Sends `text`, of which `rows` rows are new.
+    pub(super) async fn text(&mut self, text: String, rows: u64) -> Result<(), Error> {
+        if self.is_body() {
+            return self.bytes(text.into(), rows).await;
+        }
+        self.job.count_rows(rows);
+        self.sent_bytes += text.len();
+        if text.len() <= PIECE_BYTES_MAX {
+            return self.reply.text(text).await;
+        }
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
+            self.reply.text(piece).await?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Sends `bytes` of the body, of which `rows` rows are new.
+    pub(super) async fn bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
+        self.job.count_rows(rows);
+        self.sent_bytes += bytes.len();
+        if let (Some(head), false) = (self.body, std::mem::replace(&mut self.has_begun, true)) {
+            self.reply.body(head).await?;
+        }
+        while !bytes.is_empty() {
+            self.reply.bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the block of text and says `line` in one of its own.
+    pub(super) async fn block(&self, line: String) -> Result<(), Error> {
+        self.reply.end_text().await?;
+        self.reply.block(Content::text(line)).await
+    }
+
+    /// Ends the block of text.
+    pub(super) async fn end_text(&self) -> Result<(), Error> {
+        self.reply.end_text().await
+    }
+
+    /// Sends the answer as data.
+    pub(super) async fn structured(&self, json: String) -> Result<(), Error> {
+        self.reply.structured_text(json).await
+    }
+
+    /// Tells the caller how many rows there are so far, a few times a second.
+    pub(super) async fn report(&mut self, rows: u64) -> Result<(), Error> {
+        self.progress.tell(rows, self.reply).await
+    }
+
+    /// The facts about an answer of `rows` rows.
+    pub(super) fn metadata(&self, was_held: bool, rows: u64, truncated: bool) -> Metadata {
+        let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        [
+            ("mode", Value::from(if was_held { "batch" } else { "streaming" })),
+            ("rows", Value::from(rows)),
+            ("bytes", Value::from(self.sent_bytes)),
+            ("elapsed_ms", Value::from(elapsed_ms)),
+            ("truncated", Value::from(truncated)),
+        ]
+        .into_iter()
+        .map(|(name, value)| (format!("dev.tidegate/{name}"), value))
+        .collect()
+    }
+}

@@ -1,0 +1,410 @@
+//! Answers that are a body of their own: each form, where it is cut, how it breaks off, and that all forms agree.
+
+use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::*;
+use arrow::datatypes::*;
+use arrow::ipc::reader::StreamReader;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use tidegate_core::{AnswerFormat, Budget, Error, ErrorKind};
+use tidegate_query::Format;
+
+use crate::fake::{Fake, Seen, Wishes, ask, batch};
+
+fn wishing(body: AnswerFormat) -> Wishes {
+    Wishes { body: Some(body), ..Wishes::default() }
+}
+
+async fn in_form(fake: &Fake, form: AnswerFormat) -> Seen {
+    ask(fake, &wishing(form)).await
+}
+
+fn text(seen: &Seen) -> String {
+    let text = String::from_utf8(seen.body.clone()).unwrap().replace('\r', "␍");
+    match text.find("\"elapsed_ms\":") {
+        Some(start) => {
+            let end = start + text[start..].find(',').unwrap();
+            format!("{}\"elapsed_ms\":0{}", &text[..start], &text[end..])
+        }
+        None => text,
+    }
+}
+
+/// The batches of a stream that has its end.
+fn read_arrow(bytes: &[u8]) -> Vec<RecordBatch> {
+    assert!(bytes.ends_with(&[255, 255, 255, 255, 0, 0, 0, 0]), "the stream has no end");
+    StreamReader::try_new(Cursor::new(bytes), None).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn orders() -> Fake {
+    Fake::of(vec![batch(&[
+        ("id", Arc::new(Int64Array::from(vec![1, 2]))),
+        ("note", Arc::new(StringArray::from(vec![Some("a, \"b\""), None]))),
+    ])])
+}
+
+#[tokio::test]
+async fn each_form_has_its_type_and_no_words_beside_the_rows() {
+    let mut out = String::new();
+    for form in AnswerFormat::ALL {
+        let seen = in_form(&orders(), form).await;
+        assert!(seen.blocks.is_empty() && seen.failure.is_none());
+        assert_eq!((seen.rows, seen.metadata["dev.tidegate/rows"].as_u64()), (2, Some(2)));
+        assert_eq!(seen.metadata["dev.tidegate/bytes"], seen.body.len());
+        out.push_str(&format!("--- {} ---\n", seen.head.unwrap().media_type));
+        if form != AnswerFormat::Arrow {
+            out.push_str(&text(&seen));
+            out.push('\n');
+        }
+    }
+    insta::assert_snapshot!(out, @r#"
+    --- application/json ---
+    {"Query":[{"id":1,"note":"a, \"b\""},{"id":2,"note":null}],"columns":[{"name":"id","type":"bigint"},{"name":"note","type":"text"}],"rows":2,"elapsed_ms":0,"truncated":false}
+    --- application/x-ndjson ---
+    {"id":1,"note":"a, \"b\""}
+    {"id":2,"note":null}
+
+    --- text/csv; charset=utf-8; header=present ---
+    id,note␍
+    1,"a, ""b"""␍
+    2,␍
+
+    --- application/vnd.apache.arrow.stream ---
+    --- text/plain; charset=utf-8 ---
+     id | note
+    ----+--------
+      1 | a, "b"
+      2 | NULL
+    (2 rows)
+
+    --- text/markdown; charset=utf-8 ---
+    | id | note |
+    | ---: | --- |
+    | 1 | a, "b" |
+    | 2 | NULL |
+    "#);
+}
+
+#[tokio::test]
+async fn an_answer_without_rows_has_its_columns() {
+    let none = || Fake::of(vec![orders().batches[0].slice(0, 0)]);
+    let mut out = String::new();
+    for form in [AnswerFormat::Json, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Table] {
+        out.push_str(&format!("{:?}\n", text(&in_form(&none(), form).await)));
+    }
+    insta::assert_snapshot!(out, @r#"
+    "{\"Query\":[],\"columns\":[{\"name\":\"id\",\"type\":\"bigint\"},{\"name\":\"note\",\"type\":\"text\"}],\"rows\":0,\"elapsed_ms\":0,\"truncated\":false}"
+    ""
+    "id,note␍\n"
+    " id | note\n----+------\n(0 rows)\n"
+    "#);
+    let seen = in_form(&none(), AnswerFormat::Arrow).await;
+    let reader = StreamReader::try_new(Cursor::new(&seen.body), None).unwrap();
+    assert_eq!(reader.schema().field(1).name(), "note");
+}
+
+#[tokio::test]
+async fn the_argument_of_a_tool_says_more_than_the_wish_around_it() {
+    let asked = async |format| ask(&orders(), &Wishes { format, ..wishing(AnswerFormat::Arrow) }).await;
+    assert_eq!(asked(Format::Csv).await.head.unwrap().media_type, "text/csv; charset=utf-8; header=present");
+    assert_eq!(asked(Format::Toon).await.head.unwrap().media_type, "text/toon; charset=utf-8");
+    assert_eq!(asked(Format::Mcp).await.head.unwrap().media_type, "application/vnd.apache.arrow.stream");
+}
+
+#[tokio::test]
+async fn one_column_is_a_list_in_every_form() {
+    let fake = Fake::of(vec![batch(&[("c", Arc::new(StringViewArray::from(vec!["b", "a", "b"])))])]);
+    let mut out = String::new();
+    for form in AnswerFormat::ALL {
+        let seen = ask(&fake, &Wishes { extract: Some("c".to_owned()), ..wishing(form) }).await;
+        let shown = match form {
+            AnswerFormat::Arrow => format!("{:?}", read_arrow(&seen.body)[0].column(0).as_string::<i32>()),
+            _ => text(&seen),
+        };
+        out.push_str(&format!("--- {} ---\n{shown}\n", seen.head.unwrap().media_type));
+    }
+    insta::assert_snapshot!(out, @r#"
+    --- application/json ---
+    {"Query":["a","b"],"columns":[{"name":"c","type":"text"}],"rows":2,"elapsed_ms":0,"truncated":false}
+    --- application/x-ndjson ---
+    "a"
+    "b"
+
+    --- text/csv; charset=utf-8; header=absent ---
+    a␍
+    b␍
+
+    --- application/vnd.apache.arrow.stream ---
+    StringArray
+    [
+      "a",
+      "b",
+    ]
+    --- text/plain; charset=utf-8 ---
+    a
+    b
+
+    --- text/markdown; charset=utf-8 ---
+    - a
+    - b
+    "#);
+}
+
+#[tokio::test]
+async fn what_is_cut_says_so() {
+    let mut out = String::new();
+    for form in AnswerFormat::ALL {
+        let wishes = Wishes { max_rows: Some(3), budget: Budget { rows: Some(9), bytes: None }, ..wishing(form) };
+        let seen = ask(&Fake::counting(2, 5), &wishes).await;
+        assert_eq!(seen.head.unwrap().bounds, Budget { rows: Some(3), bytes: None });
+        assert_eq!((seen.rows, seen.metadata["dev.tidegate/truncated"].as_bool()), (3, Some(true)));
+        match form {
+            AnswerFormat::Arrow => assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3),
+            _ => out.push_str(&format!("--- {} ---\n{}\n", form.name(), text(&seen))),
+        }
+    }
+    insta::assert_snapshot!(out, @r#"
+    --- json ---
+    {"Query":[{"n":0},{"n":1},{"n":2}],"columns":[{"name":"n","type":"bigint"}],"rows":3,"elapsed_ms":0,"truncated":true}
+    --- ndjson ---
+    {"n":0}
+    {"n":1}
+    {"n":2}
+
+    --- csv ---
+    n␍
+    0␍
+    1␍
+    2␍
+
+    --- table ---
+     n
+    ---
+     0
+     1
+     2
+    (3 rows)
+    Shown: the first 3 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+
+    --- markdown ---
+    | n |
+    | ---: |
+    | 0 |
+    | 1 |
+    | 2 |
+
+    Shown: the first 3 rows; more exist. Ask for less (where, group_by, select) or a larger limit.
+    "#);
+}
+
+#[tokio::test]
+async fn a_budget_in_bytes_holds_in_every_form() {
+    for form in AnswerFormat::ALL {
+        for max in [4_000, 10_000, 100_000] {
+            let budget = Budget { rows: None, bytes: Some(max) };
+            let fake = Fake::counting(40, 1_000);
+            let seen = ask(&fake, &Wishes { budget, ..wishing(form) }).await;
+            assert!(seen.body.len() <= max, "{form:?}: {} of {max} bytes", seen.body.len());
+            assert!(seen.body.len() > max / 3, "{form:?}: {} of {max} bytes", seen.body.len());
+            assert_eq!(seen.metadata["dev.tidegate/truncated"], true);
+            assert!(fake.stopped.load(Ordering::Relaxed));
+            if form == AnswerFormat::Arrow {
+                assert_eq!(read_arrow(&seen.body).iter().map(|batch| batch.num_rows() as u64).sum::<u64>(), seen.rows);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_answer_is_complete_and_leaves_in_pieces() {
+    for form in AnswerFormat::ALL {
+        let seen = in_form(&Fake::counting(20, 8_192), form).await;
+        assert_eq!(seen.rows, 20 * 8_192);
+        assert!(seen.pieces.len() > 10 && seen.pieces.len() < 100, "{form:?}: {}", seen.pieces.len());
+    }
+}
+
+fn broken() -> Fake {
+    let failure = || Error::new(ErrorKind::Unavailable, "the disk is \"gone\"");
+    Fake { failure: Some(failure), delay: Some(std::time::Duration::from_millis(5)), ..orders() }
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_says_why_where_it_has_a_place_for_that() {
+    let mut out = String::new();
+    for form in AnswerFormat::ALL {
+        let seen = in_form(&broken(), form).await;
+        assert_eq!(seen.failure.as_ref().unwrap().kind(), ErrorKind::Unavailable);
+        if form == AnswerFormat::Arrow {
+            let mut reader = StreamReader::try_new(Cursor::new(&seen.body), None).unwrap();
+            assert_eq!(reader.next().unwrap().unwrap().num_rows(), 2);
+            assert!(!seen.body.ends_with(&[255, 255, 255, 255, 0, 0, 0, 0]));
+            continue;
+        }
+        out.push_str(&format!("--- {} ---\n{}\n", form.name(), text(&seen)));
+    }
+    // A table waits for all of its rows, so nothing of it was sent.
+    insta::assert_snapshot!(out, @r#"
+    --- json ---
+    {"Query":[{"id":1,"note":"a, \"b\""},{"id":2,"note":null}],"columns":[{"name":"id","type":"bigint"},{"name":"note","type":"text"}],"rows":2,"elapsed_ms":0,"truncated":true,"error":"the disk is \"gone\""}
+    --- ndjson ---
+    {"id":1,"note":"a, \"b\""}
+    {"id":2,"note":null}
+    {"error":"the disk is \"gone\""}
+
+    --- csv ---
+    id,note␍
+    1,"a, ""b"""␍
+    2,␍
+
+    --- table ---
+
+    --- markdown ---
+    | id | note |
+    | ---: | --- |
+    | 1 | a, "b" |
+    | 2 | NULL |
+
+    the disk is "gone"
+    "#);
+}
+
+#[tokio::test]
+async fn nothing_begins_before_the_first_row() {
+    let failure = || Error::new(ErrorKind::Unavailable, "gone");
+    let fake = Fake { failure: Some(failure), ..Fake::of(vec![orders().batches[0].slice(0, 0)]) };
+    for form in AnswerFormat::ALL {
+        let seen = in_form(&fake, form).await;
+        assert!(seen.head.is_none() && seen.body.is_empty() && seen.failure.is_some(), "{form:?}");
+    }
+}
+
+#[tokio::test]
+async fn arrow_keeps_types_and_names_that_every_reader_knows() {
+    let dictionary: DictionaryArray<Int8Type> = vec![Some("x"), None, Some("y")].into_iter().collect();
+    let mut lists = ListBuilder::new(StringViewBuilder::new());
+    for value in ["p", "q", "r"] {
+        lists.values().append_value(value);
+        lists.append(true);
+    }
+    let decimals = Decimal128Array::from(vec![Some(125), None, Some(-5)]).with_precision_and_scale(9, 2).unwrap();
+    let rows = batch(&[
+        ("same", Arc::new(StringViewArray::from(vec![Some("é"), None, Some("a text longer than a view holds")]))),
+        ("same", Arc::new(decimals)),
+        ("", Arc::new(dictionary)),
+        ("lists", Arc::new(lists.finish())),
+        ("bytes", Arc::new(BinaryViewArray::from(vec![&b"\x00"[..], b"\xff", b""]))),
+    ]);
+    let seen = in_form(&Fake::of(vec![rows.slice(1, 2), rows.slice(0, 1)]), AnswerFormat::Arrow).await;
+    let read = read_arrow(&seen.body);
+    assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 1]);
+    let schema = read[0].schema();
+    let columns: Vec<String> =
+        schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+    insta::assert_snapshot!(columns.join("\n"), @r#"
+    same Utf8
+    same_2 Decimal128(9, 2)
+    column_3 Dictionary(Int8, Utf8)
+    lists List(Utf8)
+    bytes Binary
+    "#);
+    assert_eq!(read[0].column(0).as_string::<i32>().value(1), "a text longer than a view holds");
+    assert_eq!(read[1].column(2).as_dictionary::<Int8Type>().downcast_dict::<StringArray>().unwrap().value(0), "x");
+    assert_eq!(read[0].column(3).as_list::<i32>().value(0).as_string::<i32>().value(0), "q");
+}
+
+#[tokio::test]
+async fn rows_without_columns_are_rows() {
+    let options = RecordBatchOptions::new().with_row_count(Some(3));
+    let rows = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
+    let seen = in_form(&Fake::of(vec![rows]), AnswerFormat::Arrow).await;
+    assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3);
+}
+
+/// The fields of each record of RFC 4180; none for one that is empty and not quoted.
+fn read_csv(text: &str) -> Vec<Vec<Option<String>>> {
+    let (mut records, mut record, mut field, mut is_quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if field.is_empty() && !is_quoted => {
+                is_quoted = true;
+                loop {
+                    match characters.next().unwrap() {
+                        '"' if characters.next_if_eq(&'"').is_none() => break,
+                        other => field.push(other),
+                    }
+                }
+            }
+            ',' | '\r' => {
+                let ended = std::mem::take(&mut field);
+                record.push((is_quoted || !ended.is_empty()).then_some(ended));
+                is_quoted = false;
+                if character == '\r' {
+                    assert_eq!(characters.next(), Some('\n'));
+                    records.push(std::mem::take(&mut record));
+                }
+            }
+            other => field.push(other),
+        }
+    }
+    assert!(record.is_empty() && field.is_empty(), "the last record has no end");
+    records
+}
+
+proptest! {
+    #[test]
+    fn all_forms_of_the_same_rows_agree(
+        rows in prop::collection::vec((any::<Option<i64>>(), prop::option::of(".{0,12}"), any::<Option<bool>>()), 0..40),
+        split in 0_usize..40,
+    ) {
+        let whole = batch(&[
+            ("n", Arc::new(Int64Array::from_iter(rows.iter().map(|(n, _, _)| *n)))),
+            ("t", Arc::new(StringViewArray::from_iter(rows.iter().map(|(_, t, _)| t.clone())))),
+            ("b", Arc::new(BooleanArray::from_iter(rows.iter().map(|(_, _, b)| *b)))),
+        ]);
+        let split = split.min(rows.len());
+        let fake = Fake::of(vec![whole.slice(0, split), whole.slice(split, rows.len() - split)]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let body = |form| runtime.block_on(in_form(&fake, form)).body;
+
+        let expected: Vec<Value> = rows.iter().map(|(n, t, b)| json!({"n": n, "t": t, "b": b})).collect();
+        let ndjson = String::from_utf8(body(AnswerFormat::Ndjson)).unwrap();
+        let lines: Vec<Value> = ndjson.split_terminator('\n').map(|line| serde_json::from_str(line).unwrap()).collect();
+        prop_assert_eq!(&lines, &expected);
+        let json: Value = serde_json::from_slice(&body(AnswerFormat::Json)).unwrap();
+        prop_assert_eq!(&json["Query"], &Value::from(expected.clone()));
+
+        let csv = read_csv(std::str::from_utf8(&body(AnswerFormat::Csv)).unwrap());
+        let names: Vec<String> = csv[0].iter().flatten().cloned().collect();
+        prop_assert_eq!(names.join(" "), "n t b");
+        let of_csv = |record: &Vec<Option<String>>| {
+            let [n, t, b] = &record[..] else { panic!("{record:?}") };
+            json!({
+                "n": n.as_ref().map(|n| n.parse::<i64>().unwrap()),
+                "t": t,
+                "b": b.as_ref().map(|b| b.parse::<bool>().unwrap()),
+            })
+        };
+        prop_assert_eq!(&csv[1..].iter().map(of_csv).collect::<Vec<_>>(), &expected);
+
+        let arrow: Vec<Value> = read_arrow(&body(AnswerFormat::Arrow)).iter().flat_map(of_arrow).collect();
+        prop_assert_eq!(&arrow, &expected);
+    }
+}
+
+fn of_arrow(batch: &RecordBatch) -> Vec<Value> {
+    let numbers = batch.column(0).as_primitive::<Int64Type>();
+    let (texts, truths) = (batch.column(1).as_string::<i32>(), batch.column(2).as_boolean());
+    let row = |row: usize| -> Value {
+        let mut object = Map::new();
+        object.insert("n".to_owned(), numbers.is_valid(row).then(|| numbers.value(row)).into());
+        object.insert("t".to_owned(), texts.is_valid(row).then(|| texts.value(row)).into());
+        object.insert("b".to_owned(), truths.is_valid(row).then(|| truths.value(row)).into());
+        object.into()
+    };
+    (0..batch.num_rows()).map(row).collect()
+}

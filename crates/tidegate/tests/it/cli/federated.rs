@@ -1,0 +1,179 @@
+//! A database of other databases: PostgreSQL joined with files, with a real server.
+
+use insta::assert_snapshot;
+
+use super::postgres::{psql, server};
+use super::{Configured, Ran};
+
+/// A database of PostgreSQL with one table of many types, and a role that may read some of it.
+fn stock(name: &str) -> (String, String) {
+    let name = format!("{name}_{}", std::process::id());
+    psql("postgres", &format!("CREATE DATABASE {name}"));
+    psql(
+        &name,
+        &format!(
+            "CREATE TABLE stock (id int PRIMARY KEY, name text, code char(4), price numeric(10,2), big bigint, ok boolean,
+                 seen timestamptz, day date, tag uuid, weight float8, note varchar(20), kind text COLLATE \"C\");
+             INSERT INTO stock SELECT i, (ARRAY['Ann','ann','Ben','Zoë',NULL])[i % 5 + 1], 'c' || i % 3,
+                 i * 1.25, i * 10000000000, i % 2 = 0, timestamptz '2024-01-01 00:00Z' + i * interval '1 hour',
+                 CASE WHEN i = 7 THEN 'infinity' ELSE date '2024-01-01' + i END,
+                 ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid,
+                 CASE WHEN i = 3 THEN 'NaN' ELSE i / 3.0 END, 'n' || i % 4, chr(64 + i)
+               FROM generate_series(1, 20) i;
+             CREATE TABLE sold (stock int, amount int); INSERT INTO sold SELECT i % 6, i FROM generate_series(1, 30) i;
+             INSERT INTO sold VALUES (NULL, 1);
+             CREATE ROLE {name}_reader; GRANT SELECT (id, name) ON stock TO {name}_reader"
+        ),
+    );
+    (format!("{} dbname={name}", server()), format!("{name}_reader"))
+}
+
+fn configured(target: &str, further: &str) -> Configured {
+    Configured::new(&format!(
+        "databases:
+  - {{name: all, federated: [sales, shop]}}
+  - {{name: sales, files: shop}}
+  - {{name: shop, postgres: '{target}'{further}}}
+"
+    ))
+}
+
+fn sql(configured: &Configured, database: &str, sql: &str) -> String {
+    let ran: Ran =
+        configured.run(&["call", "sql", &format!("database={database}"), &format!("sql={sql}"), "format=csv"]);
+    let stderr: Vec<&str> = ran.stderr.lines().filter(|line| !line.contains("WARN")).collect();
+    format!("{}{}", ran.stdout, stderr.join("\n"))
+}
+
+#[test]
+fn postgres_and_files_are_joined() {
+    let configured = configured(&stock("joined").0, "");
+    let join =
+        "SELECT s.name, o.amount, s.price FROM sales.orders o JOIN shop.stock s ON s.id = o.id WHERE s.price > 2";
+    assert_snapshot!(sql(&configured, "all", join), @r"
+    name,amount,price
+    Ben,7.0,2.50
+    Zoë,,3.75
+    ");
+    let explained = configured.run(&["call", "explain", "database=all", &format!("sql={join}")]).stdout;
+    let asked: Vec<&str> = explained.lines().skip_while(|line| !line.starts_with("Asked")).take(3).collect();
+    assert_snapshot!(asked.join("\n"), @r#"
+    Asked of the databases:
+      sales: SELECT t1."id" AS c0, t1."amount" AS c1 FROM "orders" AS t1
+      shop: SELECT t1."id" AS c0, t1."name" AS c1, t1."price" AS c2 FROM "stock" AS t1 WHERE (t1."price" > $1)
+    "#);
+    let ran = configured.run(&["call", "list_databases", "format=csv"]);
+    assert_snapshot!(ran.stdout, @r"
+    name,kind,tables,status
+    all,federated,4,ok
+    sales,files,2,ok
+    shop,postgres,2,ok
+    ");
+}
+
+/// Every question has the same answer when PostgreSQL is asked by itself and when it is asked through all.
+#[test]
+fn what_is_pushed_down_answers_the_same() {
+    let configured = configured(&stock("same").0, "");
+    let mut differing = Vec::new();
+    for condition in [
+        "id BETWEEN 3 AND 9",
+        "id NOT IN (1, 2, 3)",
+        "big > 50000000000",
+        "NOT ok",
+        "ok AND id < 9",
+        "name = 'Ann'",
+        "name <> 'Ann'",
+        "name > 'B'",
+        "name LIKE 'A%'",
+        "name IS NULL OR id = 4",
+        "code = 'c1  '",
+        "price >= 5.00",
+        "price = 1.25",
+        "seen > '2024-01-01T05:00:00Z'",
+        "day <= '2024-01-06'",
+        "day > '2024-01-10'",
+        "weight > 3",
+        "weight < 1.0",
+        "note IN ('n1', 'n3')",
+        "kind BETWEEN 'B' AND 'E'",
+        "id + 1 = 4",
+        "name || 'x' = 'Benx'",
+        "(id = 1 OR name = 'Ben') AND NOT (price > 20)",
+        "1 = 1",
+        "id = NULL",
+    ] {
+        for (columns, rest) in [
+            ("id, name, price", ""),
+            ("count(*) AS n, min(id) AS low, max(seen) AS late, sum(big) AS total, count(name) AS names", ""),
+            ("note, count(*) AS n, sum(id) AS total, count(DISTINCT name) AS names", " GROUP BY note"),
+        ] {
+            let of = |table: &str| format!("SELECT {columns} FROM {table} WHERE {condition}{rest} ORDER BY 1");
+            let alone = sql(&configured, "shop", &of("stock"));
+            let together = sql(&configured, "all", &of("shop.stock"));
+            if alone != together {
+                differing.push(format!("{}\n{alone}---\n{together}", of("stock")));
+            }
+        }
+    }
+    for (alone, together) in [
+        ("stock s JOIN sold x ON x.stock = s.id", "shop.stock s JOIN shop.sold x ON x.stock = s.id"),
+        (
+            "stock s LEFT JOIN sold x ON x.stock = s.id AND x.amount > 9",
+            "shop.stock s LEFT JOIN shop.sold x ON x.stock = s.id AND x.amount > 9",
+        ),
+        ("sold x LEFT JOIN stock s ON x.stock = s.id", "shop.sold x LEFT JOIN shop.stock s ON x.stock = s.id"),
+    ] {
+        for select in ["s.id, x.amount", "s.note, x.amount"] {
+            let of = |from: &str| format!("SELECT {select} FROM {from} ORDER BY 1, 2 NULLS FIRST LIMIT 20");
+            let (alone, together) = (sql(&configured, "shop", &of(alone)), sql(&configured, "all", &of(together)));
+            if alone != together {
+                differing.push(format!("{select}\n{alone}---\n{together}"));
+            }
+        }
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
+}
+
+#[test]
+fn the_walls_of_a_member_stand() {
+    let (target, reader) = stock("walls");
+    let limited = configured(&target, &format!(", role: {reader}"));
+    assert_snapshot!(sql(&limited, "all", "SELECT * FROM shop.stock WHERE id = 3"), @r"
+    id,name
+    3,Zoë
+    ");
+    assert_snapshot!(sql(&limited, "all", "SELECT price FROM shop.stock"), @r#"
+    error: there is no column "price"
+    Valid choices: id, name
+    "#);
+    assert_snapshot!(sql(&limited, "all", "SELECT * FROM shop.sold"), @r#"
+    error: there is no table "sold"
+    Valid choices: stock
+    "#);
+    let separated = configured(&target, ", settings: {app.tenant: tenant}, tenancy: settings");
+    assert_snapshot!(sql(&separated, "all", "SELECT id FROM shop.stock"), @r"
+    error: the database shop takes no SQL of callers: only settings keep its tenants apart, and SQL could change one
+    Use the tools that its owner declared.
+    ");
+}
+
+#[test]
+fn what_is_wrong_with_an_entry_is_said() {
+    let wrong = Configured::new(
+        "databases:
+  - {name: sales, files: shop}
+  - {name: a, federated: [sale, b]}
+  - {name: b, federated: [sales], files: shop}
+  - {name: c, federated: [sales], strict: true, connections: 3}
+",
+    );
+    assert_snapshot!(wrong.complaint(&["config", "check"]), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:3:27: databases[1].federated[0]: sale is no database of files, postgres or sqlite; sales is
+    tidegate.yaml:3:33: databases[1].federated[1]: b is no database of files, postgres or sqlite
+    tidegate.yaml:4:5: databases[2]: wants one of files, sqlite, postgres and federated
+    tidegate.yaml:5:35: databases[3].strict: is for PostgreSQL, and this database is not
+    tidegate.yaml:5:49: databases[3].connections: is for PostgreSQL and SQLite, and this database is neither
+    ");
+}

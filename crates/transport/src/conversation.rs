@@ -1,0 +1,287 @@
+//! One conversation: what a connection that many requests share knows of its client, and how each request is answered.
+//!
+//! Messages come in one by one and go out through a bounded queue, in the order in which they are ready. Lines, frames
+//! and events are the affair of the transports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tidegate_core::event::Event;
+use tidegate_core::{Budget, Caller, Error, TransportKind};
+use tidegate_mcp::{
+    Answer, AnswerStream, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service, Session,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::batch::{Identity, Read, with_callers};
+use crate::outbox::{Outbox, Outgoing};
+use crate::spool::{Spool, SpoolError};
+
+/// What bounds one conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Requests that are answered at the same time; nothing more is heard beyond them.
+    pub(crate) requests_max: usize,
+    /// Messages that wait to be written; more of them make their calls wait.
+    pub(crate) outgoing_max: usize,
+    /// What an answer may hold inline where answers are bounded, in bytes before they are escaped.
+    pub(crate) carried_bytes_max: usize,
+    /// Longer answers are refused, in bytes; they wait on disk until they are complete.
+    pub(crate) answer_bytes_max: u64,
+}
+
+/// One conversation with a client.
+pub(crate) struct Conversation {
+    service: Arc<Service>,
+    transport: TransportKind,
+    bounds: Bounds,
+    session: Mutex<Option<Arc<Session>>>,
+    in_flight: Arc<InFlight>,
+    outgoing: mpsc::Sender<Outgoing>,
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    abandoned: CancellationToken,
+}
+
+impl Conversation {
+    /// A conversation over `transport`, and where its messages come out.
+    pub(crate) fn open(service: Arc<Service>, transport: TransportKind, bounds: Bounds) -> (Self, Outbox) {
+        let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
+        let tasks = TaskTracker::new();
+        let outbox = Outbox::new(messages, tasks.clone());
+        let conversation = Self {
+            service,
+            transport,
+            bounds,
+            session: Mutex::default(),
+            in_flight: Arc::default(),
+            outgoing,
+            places: Arc::new(Semaphore::new(bounds.requests_max)),
+            tasks,
+            abandoned: CancellationToken::new(),
+        };
+        (conversation, outbox)
+    }
+
+    /// Hears a message of `caller`, who is asked for again by `identity` when the message had to wait. Waits while too
+    /// many requests are open, and while what must be said at once does not leave.
+    pub(crate) async fn hear(&self, incoming: Incoming, caller: Caller, identity: &Arc<dyn Identity>) {
+        match incoming {
+            Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request).await,
+            Incoming::Request(request) => self.take(request, caller, identity).await,
+            Incoming::Notification(notification) => self.service.notified(&notification, &self.peer(caller)),
+            Incoming::Response => {}
+            Incoming::Batch(messages) => self.take_batch(messages, caller, identity.clone()).await,
+        }
+    }
+
+    /// Refuses a message, under its id if it could be read.
+    pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
+        self.tell_of_refusal(&error.message);
+        self.send(Outgoing::Whole(error.to_bytes(id))).await;
+    }
+
+    /// Tells log and metrics that a message was refused.
+    pub(crate) fn tell_of_refusal(&self, reason: &str) {
+        let event = Event::MessageRefused { transport: self.transport, reason };
+        self.service.registry().events().tell(event);
+    }
+
+    /// The notifications that tell a legacy client of a changed registry.
+    pub(crate) fn changes(&self) -> Vec<Bytes> {
+        self.session.lock().as_deref().map(|session| self.service.changes(session)).unwrap_or_default()
+    }
+
+    /// Tells a legacy client that the registry has changed.
+    pub(crate) async fn tell_of_changes(&self) {
+        for notification in self.changes() {
+            self.send(Outgoing::Whole(notification)).await;
+        }
+    }
+
+    /// Whether no request is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Resolves when nobody takes what is said any more.
+    pub(crate) async fn unheard(&self) {
+        self.outgoing.closed().await;
+    }
+
+    /// Whether nobody takes what is said any more.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.outgoing.is_closed()
+    }
+
+    /// Says that nothing more is heard: the outbox ends with the last answer.
+    pub(crate) fn finish(&self) {
+        self.tasks.close();
+    }
+
+    /// Hears nothing more and lets open requests end within the bound; those that do not are dropped, and their calls
+    /// with them.
+    pub(crate) async fn drain(&self, within: Duration) {
+        self.finish();
+        if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
+            self.abandon();
+            self.tasks.wait().await;
+        }
+    }
+
+    /// Drops all open requests, and their calls with them.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.cancel();
+        self.finish();
+    }
+
+    /// Who asks, and what the conversation knows.
+    fn peer(&self, caller: Caller) -> Peer {
+        let is_bounded = self.service.registry().limits().inline.bytes.is_some();
+        Peer {
+            caller,
+            carries: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.carried_bytes_max) },
+            session: self.session.lock().clone(),
+            in_flight: Some(self.in_flight.clone()),
+        }
+    }
+
+    async fn shake_hands(&self, request: &Request) {
+        match self.service.initialize(request, self.in_flight.clone()) {
+            Ok((session, message)) => {
+                *self.session.lock() = Some(Arc::new(session));
+                self.send(Outgoing::Whole(message.bytes)).await;
+            }
+            Err(error) => self.refuse(Some(&request.id), &error).await,
+        }
+    }
+
+    async fn take(&self, request: Request, mut caller: Caller, identity: &Arc<dyn Identity>) {
+        let place = match self.places.clone().try_acquire_owned() {
+            Ok(place) => place,
+            Err(_) => {
+                let Some(place) = self.place().await else { return };
+                caller = match identity.caller().await {
+                    Ok(caller) => caller,
+                    Err(error) => return self.refuse(Some(&request.id), &error).await,
+                };
+                place
+            }
+        };
+        let answering = self.answering(caller);
+        self.spawn(place, async move { answering.answer(request).await });
+    }
+
+    async fn take_batch(&self, messages: Vec<Read>, caller: Caller, identity: Arc<dyn Identity>) {
+        let Some(place) = self.place().await else { return };
+        let answering = self.answering(caller);
+        self.spawn(place, async move { answering.answer_batch(messages, identity).await });
+    }
+
+    /// A place among the open requests; `None` when they were dropped meanwhile.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        tokio::select! {
+            biased;
+            () = self.abandoned.cancelled() => None,
+            // The semaphore is never closed.
+            place = self.places.clone().acquire_owned() => place.ok(),
+        }
+    }
+
+    fn spawn(&self, place: OwnedSemaphorePermit, answering: impl Future<Output = ()> + Send + 'static) {
+        let abandoned = self.abandoned.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = abandoned.cancelled() => {}
+                () = answering => {}
+            }
+            drop(place);
+        });
+    }
+
+    fn answering(&self, caller: Caller) -> Answering {
+        Answering {
+            service: self.service.clone(),
+            peer: self.peer(caller),
+            outgoing: self.outgoing.clone(),
+            answer_bytes_max: self.bounds.answer_bytes_max,
+        }
+    }
+
+    async fn send(&self, message: Outgoing) {
+        // An error means that the client hung up; who reads from it notices by itself.
+        let _ = self.outgoing.send(message).await;
+    }
+}
+
+fn is_handshake(request: &Request) -> bool {
+    request.method == "initialize" && request.meta.protocol_version.is_none()
+}
+
+/// What the task of one request needs.
+struct Answering {
+    service: Arc<Service>,
+    peer: Peer,
+    outgoing: mpsc::Sender<Outgoing>,
+    answer_bytes_max: u64,
+}
+
+impl Answering {
+    async fn answer(&self, request: Request) {
+        let id = request.id.clone();
+        match self.service.answer(request, &self.peer).await {
+            Answer::Silence => {}
+            Answer::Whole(message) => self.send(Outgoing::Whole(message.bytes)).await,
+            Answer::Stream(stream) => self.keep(&id, stream).await,
+        }
+    }
+
+    /// Keeps the answer until it is complete; its notifications go out at once.
+    async fn keep(&self, id: &RequestId, mut stream: AnswerStream) {
+        let mut spool = Spool::new(self.answer_bytes_max);
+        while let Some(frame) = stream.next().await {
+            match frame {
+                Frame::Notification(notification) => self.send(Outgoing::Whole(notification)).await,
+                Frame::Piece(piece) => {
+                    if let Err(error) = spool.push(piece).await {
+                        let error = RpcError::new(RpcError::INTERNAL_ERROR, self.told(&error));
+                        return self.send(Outgoing::Whole(Message::error(Some(id), &error).bytes)).await;
+                    }
+                }
+            }
+        }
+        if stream.is_complete() {
+            self.send(Outgoing::Spooled(spool)).await;
+        }
+    }
+
+    /// What the client may read of `error`. What the disk said is for the log.
+    fn told(&self, error: &SpoolError) -> String {
+        if let SpoolError::TooLarge(_) = error {
+            return error.to_string();
+        }
+        let fault = Error::internal(error.to_string());
+        if let (Some(id), Some(detail)) = (fault.id(), fault.detail()) {
+            self.service.registry().events().tell(Event::Fault { id, detail });
+        }
+        fault.to_string()
+    }
+
+    async fn answer_batch(&self, messages: Vec<Read>, identity: Arc<dyn Identity>) {
+        let messages = with_callers(messages, identity, self.peer.caller.clone());
+        match self.service.answer_batch(messages, &self.peer).await {
+            Ok(Some(answers)) => self.send(Outgoing::Whole(answers)).await,
+            Ok(None) => {}
+            Err(error) => self.send(Outgoing::Whole(error.to_bytes(None))).await,
+        }
+    }
+
+    async fn send(&self, message: Outgoing) {
+        let _ = self.outgoing.send(message).await;
+    }
+}

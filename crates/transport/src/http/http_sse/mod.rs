@@ -1,0 +1,47 @@
+//! MCP over HTTP+SSE, the first transport over a network: one event stream for everything that the server says, and
+//! a POST for each message of the client.
+//!
+//! [MCP 2024-11-05, HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse)
+
+mod post;
+mod stream;
+mod streams;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, OriginalUri, Request, State};
+use axum::response::Response;
+use tidegate_core::Caller;
+
+use self::stream::EventStream;
+use super::Door;
+use super::get::must_accept_events;
+use super::identify::{Known, Shown};
+use super::response::{event_stream, too_many_sessions};
+
+pub(super) use post::post;
+pub(super) use streams::Streams;
+
+/// GET: an event stream, whose first event names the address for messages. The session lives as long as the stream.
+pub(super) async fn open(
+    State(door): State<Arc<Door>>,
+    Extension(caller): Extension<Caller>,
+    Extension(shown): Extension<Shown>,
+    original: OriginalUri,
+    request: Request,
+) -> Response {
+    if let Err(refusal) = must_accept_events(request.headers()) {
+        return *refusal;
+    }
+    let Some(place) = door.place(&caller) else { return too_many_sessions(None) };
+    // Where a host has mounted the door.
+    let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
+    let known = Known { door, shown, owner: caller.principal };
+    let stream = EventStream::open(known, mount, place);
+    event_stream(Body::from_stream(futures::stream::unfold(stream, |mut stream| async move {
+        let bytes = stream.next().await?;
+        Some((Ok::<_, Infallible>(bytes), stream))
+    })))
+}

@@ -1,0 +1,67 @@
+//! POST: one message of the client; what is said to it comes on the event stream.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use tidegate_core::Caller;
+use tidegate_mcp::{Incoming, RpcError};
+
+use crate::batch::Identity;
+use crate::http::identify::{Known, Shown};
+use crate::http::post::{TRACE, read_message};
+use crate::http::response::{accepted, refusal};
+use crate::http::{Door, body};
+
+/// Hears a message for the session of that name: 202, whatever the answer will be.
+pub(in crate::http) async fn post(
+    State(door): State<Arc<Door>>,
+    Extension(caller): Extension<Caller>,
+    Extension(mut shown): Extension<Shown>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let Some(session) = door.streams.get(&id, &caller.principal) else {
+        door.tell_of_refusal(shown.transport, NO_SUCH_SESSION);
+        body::discard(request.into_body(), door.options.read_within).await;
+        return no_such_session();
+    };
+    let (parts, body) = request.into_parts();
+    let read = read_message(&parts.headers, body, &door, shown.transport).await;
+    // The body may have taken its time; what its sender may do is settled now.
+    let transport = shown.transport;
+    shown.toolset = session.toolset.clone();
+    let known = Arc::new(Known { door: door.clone(), shown, owner: session.owner.clone() });
+    let caller = match known.caller().await {
+        Ok(caller) => caller,
+        Err(refused) => return refused.response(&door, transport),
+    };
+    let mut incoming = match read {
+        Ok(Ok(incoming)) => incoming,
+        Ok(Err(rejection)) => {
+            if let Some(id) = &rejection.id {
+                // Who waits for an answer of that id waits for it on the stream.
+                session.conversation.refuse(Some(id), &rejection.error).await;
+            } else {
+                door.tell_of_refusal(transport, &rejection.error.message);
+            }
+            return refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error);
+        }
+        Err(refusal) => return *refusal,
+    };
+    session.touch();
+    if let Incoming::Request(request) = &mut incoming {
+        request.meta.trace |= parts.headers.get(TRACE).is_some_and(|value| value == "1");
+    }
+    let identity: Arc<dyn Identity> = known;
+    session.conversation.hear(incoming, caller, &identity).await;
+    if session.conversation.is_unheard() { no_such_session() } else { accepted() }
+}
+
+const NO_SUCH_SESSION: &str = "the session does not exist or has ended; begin again with GET /mcp/sse";
+
+/// 404, upon which a client opens a new stream.
+fn no_such_session() -> Response {
+    refusal(StatusCode::NOT_FOUND, None, &RpcError::invalid_request(NO_SUCH_SESSION))
+}

@@ -1,0 +1,185 @@
+//! Which forms of an answer a client accepts, and which of them it likes best.
+//!
+//! [RFC 9110, Accept](https://www.rfc-editor.org/rfc/rfc9110#name-accept)
+
+use axum::http::{HeaderMap, header};
+use tidegate_core::AnswerFormat;
+
+use super::problem::{Problem, Sort};
+
+/// Names beside its own under which a format is asked for.
+const ALIASES: [(&str, AnswerFormat); 3] = [
+    ("application/ndjson", AnswerFormat::Ndjson),
+    ("application/jsonl", AnswerFormat::Ndjson),
+    ("application/x-jsonlines", AnswerFormat::Ndjson),
+];
+
+/// The forms that a client accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Accept {
+    /// The formats, best first.
+    formats: Vec<AnswerFormat>,
+    /// Types of a picture, sound or file that a tool may answer with.
+    files: Vec<(String, String)>,
+}
+
+/// One media range, its quality in thousandths.
+struct Range {
+    kind: String,
+    subtype: String,
+    quality: u16,
+}
+
+impl Accept {
+    /// What the headers say, unless `format` names the one.
+    pub(super) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self, Problem> {
+        let names = || AnswerFormat::ALL.map(AnswerFormat::name);
+        if let Some(name) = format {
+            let format = AnswerFormat::parse(name).ok_or_else(|| {
+                let detail = format!("there is no format {name:?}; there are {}", names().join(", "));
+                Problem::new(Sort::BadRequest, detail).with_choices(names())
+            })?;
+            return Ok(Self { formats: vec![format], files: Vec::new() });
+        }
+        let said: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+        let said = if said.is_empty() { "*/*".to_owned() } else { said.join(",") };
+        let accept = Self::of(&said);
+        if accept.formats.is_empty() && accept.files.is_empty() {
+            let types = AnswerFormat::ALL.map(AnswerFormat::media_type);
+            let detail = format!("nothing of what Accept names can be answered; {} can", types.join(", "));
+            return Err(Problem::new(Sort::NotAcceptable, detail).with_choices(types));
+        }
+        Ok(accept)
+    }
+
+    fn of(said: &str) -> Self {
+        let ranges: Vec<Range> = said.split(',').filter_map(Range::parse).collect();
+        let mut formats: Vec<(u16, u8, AnswerFormat)> = AnswerFormat::ALL
+            .into_iter()
+            .filter_map(|format| {
+                let fitting = ranges.iter().filter_map(|range| Some((range.fits(format)?, range.quality)));
+                let (exactness, quality) = fitting.max_by_key(|(exactness, _)| *exactness)?;
+                (quality > 0).then_some((quality, exactness, format))
+            })
+            .collect();
+        // The order of the formats decides where nothing else does: the sort is stable.
+        formats.sort_by_key(|(quality, exactness, _)| std::cmp::Reverse((*quality, *exactness)));
+        let is_file = |range: &&Range| {
+            let is_octets = range.kind == "application" && range.subtype == "octet-stream";
+            range.quality > 0 && (is_octets || matches!(range.kind.as_str(), "image" | "audio" | "video" | "font"))
+        };
+        Self {
+            formats: formats.into_iter().map(|(_, _, format)| format).collect(),
+            files: ranges.iter().filter(is_file).map(|range| (range.kind.clone(), range.subtype.clone())).collect(),
+        }
+    }
+
+    /// The form that a table is asked for in.
+    pub(super) fn best(&self) -> AnswerFormat {
+        self.formats.first().copied().unwrap_or(AnswerFormat::Json)
+    }
+
+    /// Whether tables are acceptable at all.
+    pub(super) fn takes_tables(&self) -> bool {
+        !self.formats.is_empty()
+    }
+
+    /// The best form of an answer that is no table: JSON or text.
+    pub(super) fn best_of_blocks(&self) -> Option<AnswerFormat> {
+        let is_fit = |format: &&AnswerFormat| {
+            matches!(format, AnswerFormat::Json | AnswerFormat::Table | AnswerFormat::Markdown)
+        };
+        self.formats.iter().find(is_fit).copied()
+    }
+
+    /// Whether a file of that type is accepted by a range that means it.
+    pub(super) fn takes_file(&self, media_type: &str) -> bool {
+        let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let Some((kind, subtype)) = essence.split_once('/') else { return false };
+        self.files.iter().any(|(of_kind, of_subtype)| of_kind == kind && (of_subtype == "*" || of_subtype == subtype))
+    }
+}
+
+impl Range {
+    /// Reads `text/*;q=0.5`; none for what is no media range.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(';');
+        let (kind, subtype) = parts.next()?.trim().split_once('/')?;
+        let quality = parts.find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("q").then(|| quality(value.trim()))
+        });
+        Some(Self {
+            kind: kind.to_ascii_lowercase(),
+            subtype: subtype.to_ascii_lowercase(),
+            quality: quality.unwrap_or(1_000),
+        })
+    }
+
+    /// How exactly it names `format`; none if it does not.
+    fn fits(&self, format: AnswerFormat) -> Option<u8> {
+        let name = format!("{}/{}", self.kind, self.subtype);
+        let is_alias = ALIASES.iter().any(|(alias, of)| *alias == name && *of == format);
+        if name == format.media_type() || is_alias {
+            return Some(2);
+        }
+        match (self.kind.as_str(), self.subtype.as_str()) {
+            ("*", "*") => Some(0),
+            (kind, "*") if format.media_type().split_once('/').is_some_and(|(of, _)| of == kind) => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// A weight in thousandths; what is no number is the least that is not nothing.
+fn quality(text: &str) -> u16 {
+    let weight: f32 = text.parse().unwrap_or(0.001);
+    // Between 0 and 1000, which fits.
+    (weight.clamp(0.0, 1.0) * 1_000.0).round() as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_exact_range_of_the_highest_quality_is_best() {
+        let mut table = String::new();
+        for said in [
+            "*/*",
+            "text/*",
+            "text/csv, */*",
+            "application/json;q=0.5, text/csv",
+            "text/*;q=0.3, text/plain, application/json;q=0.2",
+            "TEXT/Markdown ; charset=utf-8 ; Q=1",
+            "application/x-ndjson;q=0, application/*",
+            "application/jsonl",
+            "application/vnd.apache.arrow.stream, */*;q=0.1",
+            "text/html, application/xhtml+xml, */*;q=0.8",
+            "image/png",
+            "application/xml",
+            "text/csv;q=0",
+            "nonsense",
+        ] {
+            let accept = Accept::of(said);
+            let names: Vec<&str> = accept.formats.iter().map(|format| format.name()).collect();
+            table.push_str(&format!("{said:50} {} {:?}\n", names.join(" "), accept.files));
+        }
+        insta::assert_snapshot!(table, @r#"
+        */*                                                json ndjson csv arrow table markdown []
+        text/*                                             csv table markdown []
+        text/csv, */*                                      csv json ndjson arrow table markdown []
+        application/json;q=0.5, text/csv                   csv json []
+        text/*;q=0.3, text/plain, application/json;q=0.2   table csv markdown json []
+        TEXT/Markdown ; charset=utf-8 ; Q=1                markdown []
+        application/x-ndjson;q=0, application/*            json arrow []
+        application/jsonl                                  ndjson []
+        application/vnd.apache.arrow.stream, */*;q=0.1     arrow json ndjson csv table markdown []
+        text/html, application/xhtml+xml, */*;q=0.8        json ndjson csv arrow table markdown []
+        image/png                                           [("image", "png")]
+        application/xml                                     []
+        text/csv;q=0                                        []
+        nonsense                                            []
+        "#);
+    }
+}

@@ -1,0 +1,149 @@
+//! From a reply to a response: what it is, is known with its first chunk.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use axum::response::Response;
+use bytes::Bytes;
+use tidegate_core::{
+    AnswerFormat, BodyHead, Budget, Chunk, Content, Metadata, Outcome, Reply, ReplyEvent, ResourceBody,
+};
+
+use super::accept::Accept;
+use super::blocks::Blocks;
+use super::pieces::{Begun, Encoding, Pieces};
+use super::problem::{Problem, Sort};
+
+/// The job that answered, for `/rest/jobs/{id}`.
+const JOB: HeaderName = HeaderName::from_static("tidegate-job");
+/// Rows and bytes at which an answer is cut; told before it begins.
+const ROWS_MAX: HeaderName = HeaderName::from_static("tidegate-rows-max");
+const BYTES_MAX: HeaderName = HeaderName::from_static("tidegate-bytes-max");
+/// Rows of the answer and whether there are more; before a short answer, after a long one.
+pub(super) const ROWS: HeaderName = HeaderName::from_static("tidegate-rows");
+pub(super) const TRUNCATED: HeaderName = HeaderName::from_static("tidegate-truncated");
+
+/// Waits for the first words of `reply`. Until then a failure is a problem with its status.
+pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> Result<Response, Problem> {
+    let job = reply.job().id().to_string();
+    let first = first(&mut reply).await;
+    if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
+        && let Some((media_type, bytes)) = file(content).filter(|(media_type, _)| accept.takes_file(media_type))
+    {
+        let bytes = bytes.clone();
+        return whole_file(reply, media_type, bytes, &job).await;
+    }
+    let (head, encoding, first) = match first {
+        ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
+        ReplyEvent::Chunk(Chunk::Body(head)) if accept.takes_tables() => (head, Encoding::Body, None),
+        ReplyEvent::Chunk(Chunk::Body(_)) => {
+            return Err(not_acceptable("the answer is a table", AnswerFormat::ALL.as_slice()));
+        }
+        first => {
+            let forms = [AnswerFormat::Json, AnswerFormat::Table];
+            let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is no table", &forms))?;
+            let (media_type, blocks) = Blocks::of(format);
+            (BodyHead { media_type, bounds: Budget::default() }, Encoding::Blocks(blocks), Some(first))
+        }
+    };
+    let takes_trailers = takes_trailers(parts);
+    let mut response = match Pieces::new(reply, encoding, first).begin().await? {
+        Begun::Whole(bytes, facts) => {
+            let mut response = Response::new(Body::from(bytes));
+            response.headers_mut().extend(told(&facts));
+            response
+        }
+        Begun::Streaming(pieces) => {
+            let mut response = Response::new(pieces.body(takes_trailers));
+            if takes_trailers {
+                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated");
+                response.headers_mut().insert(header::TRAILER, names);
+            }
+            response
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(head.media_type));
+    headers.extend(head.bounds.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
+    headers.extend(head.bounds.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
+    beside(headers, &job);
+    Ok(response)
+}
+
+/// The first event that is no notice.
+async fn first(reply: &mut Reply) -> ReplyEvent {
+    loop {
+        match reply.next().await {
+            Some(ReplyEvent::Chunk(Chunk::Notice(_))) => {}
+            Some(event) => return event,
+            None => return ReplyEvent::End(Outcome::Done(Metadata::new())),
+        }
+    }
+}
+
+/// What stands beside every answer of a call.
+fn beside(headers: &mut HeaderMap, job: &str) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
+    // An id is hexadecimal digits and hyphens.
+    headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
+}
+
+/// The facts about an answer as fields.
+pub(super) fn told(facts: &Metadata) -> HeaderMap {
+    let mut fields = HeaderMap::new();
+    if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
+        fields.insert(ROWS, HeaderValue::from(rows));
+    }
+    if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
+        fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
+    }
+    fields
+}
+
+/// Whether fields may come after a body (RFC 9110, 6.5.1).
+fn takes_trailers(parts: &Parts) -> bool {
+    let mut values = parts.headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
+    let is_said = values.any(|value| value.split(',').any(|token| token.trim().eq_ignore_ascii_case("trailers")));
+    is_said && parts.version == Version::HTTP_11
+}
+
+fn not_acceptable(what: &str, forms: &[AnswerFormat]) -> Problem {
+    let types: Vec<&str> = forms.iter().map(|format| format.media_type()).collect();
+    let detail = format!("{what}; it can be answered as {}", types.join(", "));
+    Problem::new(Sort::NotAcceptable, detail).with_choices(types)
+}
+
+/// The media type and the bytes of a block that is a file by itself.
+fn file(content: &Content) -> Option<(&str, &Bytes)> {
+    match content {
+        Content::Image { data, mime_type } | Content::Audio { data, mime_type } => Some((mime_type, data)),
+        Content::Resource(contents) => match &contents.body {
+            ResourceBody::Blob(bytes) => {
+                Some((contents.mime_type.as_deref().unwrap_or("application/octet-stream"), bytes))
+            }
+            ResourceBody::Text(_) => None,
+        },
+        Content::Text { .. } | Content::Link(_) => None,
+    }
+}
+
+/// The one block of an answer as its own body.
+async fn whole_file(mut reply: Reply, media_type: &str, bytes: Bytes, job: &str) -> Result<Response, Problem> {
+    loop {
+        match first(&mut reply).await {
+            ReplyEvent::End(Outcome::Done(_)) => break,
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
+            // The same as data, for those who read data.
+            ReplyEvent::Chunk(Chunk::Structured(_) | Chunk::EndOfText) => {}
+            ReplyEvent::Chunk(_) => {
+                return Err(not_acceptable("the answer has several parts", &[AnswerFormat::Json]));
+            }
+        }
+    }
+    let mut response = Response::new(Body::from(bytes));
+    let media_type = HeaderValue::from_str(media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    beside(response.headers_mut(), job);
+    Ok(response)
+}

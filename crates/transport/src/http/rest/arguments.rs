@@ -1,0 +1,166 @@
+//! The arguments of a call, from the address and the body of a request.
+
+use axum::body::Body;
+use axum::extract::Query;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri, header};
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::super::body::{self, Unread};
+use super::super::{Door, HttpOptions};
+use super::problem::{Problem, Sort};
+
+/// A parameter of an address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) description: &'static str,
+}
+
+/// What the text of a parameter stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Integer,
+    /// Texts with commas between them.
+    List,
+}
+
+impl Parameter {
+    const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+        Self { name, kind, description }
+    }
+}
+
+/// The form of the answer; every call takes it.
+pub(super) const FORMAT: Parameter =
+    Parameter::new("format", Kind::Text, "The form of the answer, whatever Accept says");
+pub(super) const EXTRACT: Parameter =
+    Parameter::new("extract", Kind::Text, "Only the unique sorted values of this column");
+pub(super) const PATTERN: Parameter = Parameter::new("pattern", Kind::Text, "Part of the name, or a glob: ord*");
+pub(super) const SAMPLES: Parameter = Parameter::new("samples", Kind::Integer, "Example values per column");
+pub(super) const DATABASE: Parameter = Parameter::new("database", Kind::Text, "The database to ask");
+pub(super) const MAX_ROWS: Parameter = Parameter::new("max_rows", Kind::Integer, "Rows answered at most");
+pub(super) const LIMIT: Parameter = Parameter::new("limit", Kind::Integer, "Rows answered at most");
+pub(super) const SELECT: Parameter = Parameter::new("select", Kind::List, "Columns, with commas between them");
+pub(super) const ORDER_BY: Parameter =
+    Parameter::new("order_by", Kind::List, "Columns, with commas between them; -column for descending");
+pub(super) const WHERE: Parameter = Parameter::new("where", Kind::Text, "One SQL expression");
+
+/// The parameters of an address as arguments, and the format that it names.
+pub(super) fn of_address(uri: &Uri, known: &[Parameter]) -> Result<(Map<String, Value>, Option<String>), Problem> {
+    let bad = |detail: String| Problem::new(Sort::BadRequest, detail);
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map_err(|_| bad("the parameters of the address cannot be read".to_owned()))?;
+    let mut arguments = Map::new();
+    let mut format = None;
+    for (name, text) in pairs {
+        let takes = || std::iter::once(FORMAT.name).chain(known.iter().map(|parameter| parameter.name));
+        if arguments.contains_key(&name) || (name == FORMAT.name && format.is_some()) {
+            return Err(bad(format!("the parameter {name} is given more than once")));
+        }
+        if name == FORMAT.name {
+            format = Some(text);
+            continue;
+        }
+        let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
+            let detail = format!("the address takes no parameter {name:?}");
+            return Err(bad(detail).with_choices(takes()));
+        };
+        arguments.insert(name, parameter.value(text)?);
+    }
+    Ok((arguments, format))
+}
+
+/// Checks that an address has no parameters.
+pub(super) fn none(uri: &Uri) -> Result<(), Problem> {
+    match uri.query() {
+        None | Some("") => Ok(()),
+        Some(_) => Err(Problem::new(Sort::BadRequest, "the address takes no parameters".to_owned())),
+    }
+}
+
+impl Parameter {
+    fn value(&self, text: String) -> Result<Value, Problem> {
+        match self.kind {
+            Kind::Text => Ok(text.into()),
+            Kind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
+            Kind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
+                let detail = format!("the parameter {} must be a whole number, not {text:?}", self.name);
+                Problem::new(Sort::BadRequest, detail)
+            }),
+        }
+    }
+}
+
+/// What a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Payload {
+    Nothing,
+    Json,
+    /// A statement as it is.
+    Sql,
+}
+
+impl Payload {
+    /// What the headers say that the body is.
+    pub(super) fn of(headers: &HeaderMap, takes_sql: bool) -> Result<Self, Problem> {
+        let takes = if takes_sql { "application/json, application/sql or text/plain" } else { "application/json" };
+        let wrong =
+            |what: &str| Problem::new(Sort::UnsupportedMediaType, format!("{what}; Content-Type must be {takes}"));
+        let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+        let Some(value) = values.next() else { return Ok(Self::Nothing) };
+        if values.next().is_some() {
+            return Err(wrong("Content-Type is given more than once"));
+        }
+        let text = value.to_str().unwrap_or("?").to_ascii_lowercase();
+        let mut parts = text.split(';').map(str::trim);
+        let essence = parts.next().unwrap_or_default();
+        let charset = parts.find_map(|parameter| parameter.strip_prefix("charset="));
+        if charset.is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8" | "us-ascii")) {
+            return Err(wrong("the body must be UTF-8"));
+        }
+        match essence {
+            "application/json" => Ok(Self::Json),
+            "application/sql" | "text/plain" if takes_sql => Ok(Self::Sql),
+            _ => Err(wrong("the body cannot be of this type")),
+        }
+    }
+
+    /// The arguments that a body of this sort holds.
+    pub(super) fn arguments(self, body: &Bytes) -> Result<Map<String, Value>, Problem> {
+        let bad = |detail: String| Problem::new(Sort::BadRequest, detail);
+        match self {
+            _ if body.is_empty() => Ok(Map::new()),
+            Self::Nothing => {
+                let detail = "the body has no type; Content-Type must be application/json".to_owned();
+                Err(Problem::new(Sort::UnsupportedMediaType, detail))
+            }
+            Self::Json => match serde_json::from_slice(body) {
+                Ok(Value::Object(arguments)) => Ok(arguments),
+                Ok(_) => Err(bad("the body must be a JSON object: the arguments by name".to_owned())),
+                Err(error) => Err(bad(format!("the body is not valid JSON: {error}"))),
+            },
+            Self::Sql => {
+                let sql = std::str::from_utf8(body).map_err(|_| bad("the statement is not UTF-8".to_owned()))?;
+                Ok(Map::from_iter([("sql".to_owned(), sql.into())]))
+            }
+        }
+    }
+}
+
+/// The body of a request within its bounds.
+pub(super) async fn read(door: &Door, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+    let HttpOptions { body_bytes_max, read_within, .. } = door.options;
+    if super::is_reading(&parts.method) {
+        body::discard(body, read_within).await;
+        return Ok(Bytes::new());
+    }
+    body::read(body, body_bytes_max, read_within).await.map_err(|unread| match unread {
+        Unread::TooLarge => Problem::new(Sort::BodyTooLarge, format!("the body is larger than {body_bytes_max} bytes")),
+        Unread::BrokeOff => Problem::new(Sort::BadRequest, "the body broke off".to_owned()),
+        Unread::TooSlow => Problem::new(Sort::TooSlow, "the body came too slowly".to_owned()),
+    })
+}

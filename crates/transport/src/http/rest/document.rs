@@ -1,0 +1,52 @@
+//! What is read from the registry as a whole document, with an entity tag: whoever has it already gets no second one.
+//!
+//! [RFC 9110, ETag](https://www.rfc-editor.org/rfc/rfc9110#name-etag)
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::Value;
+
+/// The media type of most documents.
+pub(super) const JSON: &str = "application/json";
+/// That of JSON Schemas.
+pub(super) const SCHEMA: &str = "application/schema+json";
+
+/// The response with `value`, or 304 for one who has it.
+pub(super) fn document(asked: &HeaderMap, media_type: &'static str, value: &Value) -> Response {
+    let text = value.to_string();
+    let tag = tag(&text);
+    let is_known = asked.get_all(header::IF_NONE_MATCH).iter().any(|known| knows(known, &tag));
+    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(text) });
+    let headers = response.headers_mut();
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    }
+    let headers = response.headers_mut();
+    // A tag is hexadecimal digits in quotes.
+    headers.extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
+    // What is seen depends on who asks, and may change with each configuration.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::VARY, HeaderValue::from_static("authorization"));
+    response
+}
+
+/// 128 bits of the text, which is not chosen by callers.
+fn tag(text: &str) -> String {
+    let half = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        (seed, text).hash(&mut hasher);
+        hasher.finish()
+    };
+    format!("\"{:016x}{:016x}\"", half(0), half(1))
+}
+
+/// Whether `If-None-Match` names the tag, as any or as one of a list; weak ones count too.
+fn knows(known: &HeaderValue, tag: &str) -> bool {
+    let Ok(known) = known.to_str() else { return false };
+    known.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
+}

@@ -1,0 +1,213 @@
+//! OpenAPI of what one caller may do, made from its state of the registry.
+//!
+//! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
+
+mod schema;
+
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+use tidegate_core::{AnswerFormat, Caller, Snapshot, Tool};
+
+use super::super::Door;
+use super::arguments::{FORMAT, Kind, Parameter};
+use super::problem::{PROBLEM, Sort};
+use super::route::Route;
+
+/// An operation that is no tool's own: what it is called, where it is, what it does.
+struct Fixed {
+    id: &'static str,
+    path: &'static str,
+    route: Route,
+    method: Method,
+    summary: &'static str,
+}
+
+/// The document for `caller`.
+pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
+    let about = door.service.about();
+    let mut paths = Map::new();
+    let mut schemas = schema::fixed();
+    for fixed in fixed() {
+        let Some(asked) = fixed.route.asked(&fixed.method) else {
+            add(&mut paths, &fixed, read(&fixed));
+            continue;
+        };
+        let Ok(tool) = state.tool(asked.tool, caller) else { continue };
+        let mut operation = call(fixed.id, fixed.summary, tool, asked.parameters);
+        operation["parameters"] = [path_parameters(fixed.path), list(&operation["parameters"])].concat().into();
+        if fixed.method == Method::POST {
+            operation["requestBody"] = body(tool, asked.takes_sql);
+        }
+        add(&mut paths, &fixed, operation);
+    }
+    for tool in state.tools(caller) {
+        let summary = tool.title.as_deref().unwrap_or(&tool.name);
+        let mut operation = call(&format!("call_{}", tool.name), summary, tool, &[]);
+        operation["requestBody"] = body(tool, false);
+        operation["tags"] = json!(["tools"]);
+        paths.insert(format!("/rest/tools/{}/call", tool.name), json!({ "post": operation }));
+        schemas.extend(schema::of_tool(tool));
+    }
+    let mut components = json!({ "schemas": schemas, "responses": problems() });
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": about.title.as_deref().unwrap_or(&about.name),
+            "version": about.version,
+            "description": "The tools of this node. What is listed is what the caller may reach.",
+        },
+        "paths": paths,
+    });
+    if door.options.authenticator.is_configured() {
+        let description = "A key or a token of this node";
+        components["securitySchemes"] =
+            json!({"bearer": {"type": "http", "scheme": "bearer", "description": description}});
+        document["security"] = json!([{"bearer": []}]);
+    }
+    document["components"] = components;
+    document
+}
+
+fn fixed() -> Vec<Fixed> {
+    let named = || "{name}".to_owned();
+    let database = || "{database}".to_owned();
+    let table = || "{table}".to_owned();
+    let one = |id, path, route, method, summary| Fixed { id, path, route, method, summary };
+    vec![
+        one("list_tools", "/rest/tools", Route::Tools, Method::GET, "The tools that the caller may reach"),
+        one("get_tool", "/rest/tools/{name}", Route::Tool(named()), Method::GET, "One tool"),
+        one("get_tool_schema", "/rest/tools/{name}/schema", Route::Schema(named()), Method::GET, "What a tool takes"),
+        one("query", "/rest/query", Route::Query, Method::POST, "Rows of a table"),
+        one("sql", "/rest/sql", Route::Sql, Method::POST, "The answer of one statement"),
+        one("list_databases", "/rest/databases", Route::Databases, Method::GET, "The databases"),
+        one(
+            "list_tables",
+            "/rest/databases/{database}/tables",
+            Route::Tables { database: database() },
+            Method::GET,
+            "The tables of a database",
+        ),
+        one(
+            "get_table",
+            "/rest/databases/{database}/tables/{table}",
+            Route::Table { database: database(), table: table() },
+            Method::GET,
+            "The columns of a table",
+        ),
+        one(
+            "get_rows",
+            "/rest/databases/{database}/tables/{table}/rows",
+            Route::Rows { database: database(), table: table() },
+            Method::GET,
+            "Rows of a table",
+        ),
+        one("list_jobs", "/rest/jobs", Route::Jobs, Method::GET, "The caller's calls"),
+        one("get_job", "/rest/jobs/{id}", Route::Job("{id}".to_owned()), Method::GET, "One call"),
+        one("cancel_job", "/rest/jobs/{id}", Route::Job("{id}".to_owned()), Method::DELETE, "Ends a call"),
+        one("get_openapi", "/rest/openapi.json", Route::OpenApi, Method::GET, "This document"),
+    ]
+}
+
+fn add(paths: &mut Map<String, Value>, fixed: &Fixed, operation: Value) {
+    let methods = paths.entry(fixed.path).or_insert_with(|| json!({}));
+    methods[fixed.method.as_str().to_ascii_lowercase()] = operation;
+}
+
+/// An operation that reads the registry.
+fn read(fixed: &Fixed) -> Value {
+    let media_type =
+        if matches!(fixed.route, Route::Schema(_)) { super::document::SCHEMA } else { super::document::JSON };
+    let mut responses = json!({
+        "200": {
+            "description": "The document",
+            "headers": {"ETag": {"schema": {"type": "string"}}},
+            "content": {media_type: {"schema": {"type": "object"}}},
+        },
+        "304": {"description": "The caller has it already"},
+    });
+    refuse(&mut responses);
+    json!({
+        "operationId": fixed.id,
+        "summary": fixed.summary,
+        "tags": ["registry"],
+        "parameters": path_parameters(fixed.path),
+        "responses": responses,
+    })
+}
+
+/// An operation that calls `tool`, without its body.
+fn call(id: &str, summary: &str, tool: &Tool, parameters: &[Parameter]) -> Value {
+    let mut responses = json!({ "200": schema::answer(tool) });
+    refuse(&mut responses);
+    let parameters: Vec<Value> = parameters.iter().chain([&FORMAT]).map(query_parameter).collect();
+    let mut operation = json!({
+        "operationId": id,
+        "summary": summary,
+        "tags": ["questions"],
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let Some(description) = &tool.description {
+        operation["description"] = description.clone().into();
+    }
+    operation
+}
+
+fn body(tool: &Tool, takes_sql: bool) -> Value {
+    let mut content = json!({"application/json": {"schema": {"$ref": schema::input_of(tool)}}});
+    if takes_sql {
+        content["application/sql"] = json!({"schema": {"type": "string"}});
+        content["text/plain"] = json!({"schema": {"type": "string"}});
+    }
+    let is_required =
+        tool.input_schema.json().get("required").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+    json!({"required": is_required, "content": content})
+}
+
+fn path_parameters(path: &str) -> Vec<Value> {
+    let names = path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+    let parameter = |name: &str| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
+    names.map(parameter).collect()
+}
+
+fn query_parameter(parameter: &Parameter) -> Value {
+    let schema = match parameter.kind {
+        Kind::Text if parameter.name == FORMAT.name => json!({"enum": AnswerFormat::ALL.map(AnswerFormat::name)}),
+        Kind::Text => json!({"type": "string"}),
+        Kind::Integer => json!({"type": "integer"}),
+        Kind::List => json!({"type": "array", "items": {"type": "string"}}),
+    };
+    let mut shown =
+        json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema});
+    if parameter.kind == Kind::List {
+        shown["style"] = "form".into();
+        shown["explode"] = false.into();
+    }
+    shown
+}
+
+/// Adds every refusal to `responses`.
+fn refuse(responses: &mut Value) {
+    for sort in Sort::ALL {
+        let status = sort.status().as_u16().to_string();
+        responses[&status] = json!({"$ref": format!("#/components/responses/{status}")});
+    }
+}
+
+/// The refusals by status code.
+fn problems() -> Value {
+    let mut problems = json!({});
+    for sort in Sort::ALL {
+        let status = sort.status().as_u16().to_string();
+        let before = problems[&status]["description"].as_str().map(|before| format!("{before}. "));
+        problems[&status] = json!({
+            "description": format!("{}{}", before.unwrap_or_default(), sort.title()),
+            "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        });
+    }
+    problems
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}

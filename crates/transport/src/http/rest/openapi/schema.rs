@@ -1,0 +1,123 @@
+//! The schemas of an OpenAPI document: what tools take, what they answer, what a problem is.
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{AnswerFormat, Tool};
+
+use super::super::problem::{Sort, TYPE_PREFIX};
+
+/// Schemas that every document has. Names of tools' schemas have a point in them, these have none.
+pub(super) fn fixed() -> Map<String, Value> {
+    let text = || json!({"type": "string"});
+    let column =
+        json!({"type": "object", "properties": {"name": text(), "type": text()}, "required": ["name", "type"]});
+    let table = json!({
+        "type": "object",
+        "description": "Rows, or with extract the values of one column; columns; statistics",
+        "properties": {
+            "Query": {"type": "array"},
+            "columns": {"type": "array", "items": column},
+            "rows": {"type": "integer", "minimum": 0},
+            "elapsed_ms": {"type": "integer", "minimum": 0},
+            "truncated": {"type": "boolean", "description": "Whether there are more rows"},
+            "error": {"type": "string", "description": "Why the rows broke off; the connection breaks with them"},
+        },
+        "required": ["Query", "columns", "rows", "elapsed_ms", "truncated"],
+    });
+    let block = json!({"type": "object", "properties": {"type": text()}, "required": ["type"]});
+    let violation =
+        json!({"type": "object", "properties": {"path": text(), "message": text()}, "required": ["path", "message"]});
+    let problem = json!({
+        "type": "object",
+        "description": "RFC 9457",
+        "properties": {
+            "type": {"enum": Sort::ALL.map(|sort| format!("{TYPE_PREFIX}{}", sort.name()))},
+            "title": text(),
+            "status": {"type": "integer"},
+            "detail": text(),
+            "violations": {"type": "array", "items": violation, "description": "Each thing that is wrong"},
+            "choices": {"type": "array", "items": text(), "description": "What would be right, nearest first"},
+            "hint": {"type": "string", "description": "The next step"},
+            "id": {"type": "string", "description": "Under it the node's log has the detail"},
+        },
+        "required": ["type", "title", "status", "detail"],
+    });
+    Map::from_iter([("Table".to_owned(), table), ("Block".to_owned(), block), ("Problem".to_owned(), problem)])
+}
+
+/// The schemas of one tool under their names.
+pub(super) fn of_tool(tool: &Tool) -> impl Iterator<Item = (String, Value)> {
+    let named = |part: &str, schema: &Value| {
+        let name = format!("{}.{part}", tool.name);
+        let schema = placed(schema, &format!("#/components/schemas/{name}"));
+        (name, schema)
+    };
+    let input = named("input", tool.input_schema.json());
+    let output = tool.output_schema.as_ref().map(|schema| named("output", schema.json()));
+    std::iter::once(input).chain(output)
+}
+
+/// Where the schema of a tool's arguments stands.
+pub(super) fn input_of(tool: &Tool) -> String {
+    format!("#/components/schemas/{}.input", tool.name)
+}
+
+/// The answer of a call in all its forms.
+pub(super) fn answer(tool: &Tool) -> Value {
+    let mut blocks = json!({
+        "type": "object",
+        "description": "An answer that is no table",
+        "properties": {
+            "content": {"type": "array", "items": {"$ref": "#/components/schemas/Block"}},
+            "structured": {},
+            "truncated": {"type": "boolean"},
+            "error": {"type": "string"},
+        },
+        "required": ["content"],
+    });
+    if tool.output_schema.is_some() {
+        blocks["properties"]["structured"] = json!({"$ref": format!("#/components/schemas/{}.output", tool.name)});
+    }
+    let mut content = Map::new();
+    for format in AnswerFormat::ALL {
+        let schema = match format {
+            AnswerFormat::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, blocks.clone()]}),
+            AnswerFormat::Arrow => json!({}),
+            _ => json!({"type": "string"}),
+        };
+        content.insert(format.media_type().to_owned(), json!({ "schema": schema }));
+    }
+    for other in ["text/toon", "image/*", "audio/*", "application/octet-stream"] {
+        content.insert(other.to_owned(), json!({}));
+    }
+    let field = |kind: &str, description: &str| json!({"description": description, "schema": {"type": kind}});
+    json!({
+        "description": "The answer, in the form that the format or Accept asks for",
+        "headers": {
+            "Tidegate-Job": field("string", "The job that answers"),
+            "Tidegate-Rows-Max": field("integer", "The answer is cut at so many rows"),
+            "Tidegate-Bytes-Max": field("integer", "The answer is cut at so many bytes"),
+            "Tidegate-Rows": field("integer", "Rows of the answer; of a long one in the trailer"),
+            "Tidegate-Truncated": field("boolean", "Whether there are more rows; of a long answer in the trailer"),
+        },
+        "content": content,
+    })
+}
+
+/// `schema` at another place of a document: what refers to its root refers to `place`.
+fn placed(schema: &Value, place: &str) -> Value {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| match value.as_str().filter(|_| name == "$ref").and_then(|to| to.strip_prefix('#')) {
+                // An anchor is found wherever it stands.
+                Some(pointer) if pointer.is_empty() || pointer.starts_with('/') => {
+                    (name.clone(), format!("{place}{pointer}").into())
+                }
+                _ => (name.clone(), placed(value, place)),
+            })
+            .collect::<Map<String, Value>>()
+            .into(),
+        Value::Array(items) => items.iter().map(|item| placed(item, place)).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,227 @@
+//! Refusals and failures as problem details, and the one table from their sorts to status codes.
+//!
+//! [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use tidegate_core::{Error, ErrorKind, Unauthenticated};
+
+use super::super::identify::{Refused, challenge};
+
+/// The media type of every problem.
+pub(super) const PROBLEM: &str = "application/problem+json";
+/// What stands before the name of a sort in `type`: problems are named, not located.
+pub(super) const TYPE_PREFIX: &str = "tag:tidegate.dev,2026:problem/";
+
+/// What sort of problem it is: one of the kinds of errors of calls, or one of a request that never became a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Sort {
+    Call(ErrorKind),
+    BadRequest,
+    NoSuchPath,
+    MethodNotAllowed,
+    NotAcceptable,
+    TooSlow,
+    BodyTooLarge,
+    UnsupportedMediaType,
+}
+
+impl Sort {
+    /// Every sort, in the order of their status codes.
+    pub(super) const ALL: [Self; 17] = [
+        Self::BadRequest,
+        Self::Call(ErrorKind::Unauthenticated),
+        Self::Call(ErrorKind::Forbidden),
+        Self::Call(ErrorKind::NotFound),
+        Self::NoSuchPath,
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::TooSlow,
+        Self::Call(ErrorKind::Cancelled),
+        Self::Call(ErrorKind::TooLarge),
+        Self::BodyTooLarge,
+        Self::UnsupportedMediaType,
+        Self::Call(ErrorKind::InvalidArguments),
+        Self::Call(ErrorKind::RateLimited),
+        Self::Call(ErrorKind::Internal),
+        Self::Call(ErrorKind::Unavailable),
+        Self::Call(ErrorKind::TimedOut),
+    ];
+
+    /// The table: name, status code and title of each sort.
+    fn row(self) -> (&'static str, StatusCode, &'static str) {
+        let kind = match self {
+            Self::BadRequest => return ("bad_request", StatusCode::BAD_REQUEST, "The request cannot be read"),
+            Self::NoSuchPath => return ("no_such_path", StatusCode::NOT_FOUND, "There is no such path"),
+            Self::MethodNotAllowed => {
+                return ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not take this method");
+            }
+            Self::NotAcceptable => {
+                return ("not_acceptable", StatusCode::NOT_ACCEPTABLE, "There is no form that the client accepts");
+            }
+            Self::TooSlow => return ("too_slow", StatusCode::REQUEST_TIMEOUT, "The body came too slowly"),
+            Self::BodyTooLarge => return ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
+            Self::UnsupportedMediaType => {
+                return ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of another type");
+            }
+            Self::Call(kind) => kind,
+        };
+        let (status, title) = match kind {
+            ErrorKind::InvalidArguments => (StatusCode::UNPROCESSABLE_ENTITY, "The arguments are wrong"),
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "There is no such thing"),
+            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "The caller may not do this"),
+            ErrorKind::Unauthenticated => (StatusCode::UNAUTHORIZED, "The caller must prove who it is"),
+            ErrorKind::RateLimited => (StatusCode::TOO_MANY_REQUESTS, "Too many calls at once"),
+            ErrorKind::TimedOut => (StatusCode::GATEWAY_TIMEOUT, "The call ran too long"),
+            ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
+            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The question or its answer is too large"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node cannot be reached now"),
+            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "A fault of the node"),
+        };
+        (kind.name(), status, title)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    pub(super) fn status(self) -> StatusCode {
+        self.row().1
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        self.row().2
+    }
+}
+
+/// A refusal or a failure, for the reader.
+#[derive(Debug)]
+pub(in super::super) struct Problem(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    sort: Sort,
+    detail: String,
+    /// Further members of the body.
+    members: Map<String, Value>,
+    header: Option<(HeaderName, HeaderValue)>,
+    is_of_message: bool,
+}
+
+impl Problem {
+    /// A request that never became a call.
+    pub(in super::super) fn new(sort: Sort, detail: String) -> Self {
+        Self(Box::new(Parts { sort, detail, members: Map::new(), header: None, is_of_message: true }))
+    }
+
+    /// A caller who is not let in.
+    pub(super) fn refused(refused: &Refused) -> Self {
+        let detail = refused.error().message;
+        match refused {
+            Refused::Unauthenticated(reason) => Self::new(Sort::Call(ErrorKind::Unauthenticated), detail)
+                .with_header(header::WWW_AUTHENTICATE, challenge(*reason)),
+            Refused::NoSuchToolset(_) => Self::new(Sort::Call(ErrorKind::NotFound), detail),
+            Refused::Changing => Self::new(Sort::Call(ErrorKind::Unavailable), detail)
+                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
+        }
+    }
+
+    /// The same with the methods that are taken.
+    pub(super) fn allowing(self, methods: HeaderValue) -> Self {
+        self.with_header(header::ALLOW, methods)
+    }
+
+    /// The same with what would be right.
+    pub(super) fn with_choices<'a>(mut self, choices: impl IntoIterator<Item = &'a str>) -> Self {
+        let choices: Vec<&str> = choices.into_iter().collect();
+        self.0.members.insert("choices".to_owned(), json!(choices));
+        self
+    }
+
+    fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.header = Some((name, value));
+        self
+    }
+
+    /// Whether it is of a request that never became a call.
+    pub(super) fn is_of_message(&self) -> bool {
+        self.0.is_of_message
+    }
+
+    pub(super) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// The members of its body.
+    pub(super) fn json(&self) -> Value {
+        let Parts { sort, detail, members, .. } = &*self.0;
+        let mut body = json!({
+            "type": format!("{TYPE_PREFIX}{}", sort.name()),
+            "title": sort.title(),
+            "status": sort.status().as_u16(),
+            "detail": detail,
+        });
+        if let Value::Object(body) = &mut body {
+            body.extend(members.clone());
+        }
+        body
+    }
+
+    pub(in super::super) fn response(self) -> Response {
+        let mut response = Response::new(Body::from(self.json().to_string()));
+        *response.status_mut() = self.0.sort.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.extend(self.0.header);
+        response
+    }
+}
+
+impl From<Error> for Problem {
+    /// A call that was refused or failed.
+    fn from(error: Error) -> Self {
+        // What follows the colon stands in a member of its own.
+        let detail = error.message().trim_end_matches(':').to_owned();
+        let mut problem = Self::new(Sort::Call(error.kind()), detail);
+        problem.0.is_of_message = false;
+        if error.kind() == ErrorKind::Unauthenticated {
+            problem = problem.with_header(header::WWW_AUTHENTICATE, challenge(Unauthenticated::Missing));
+        }
+        let members = &mut problem.0.members;
+        if !error.violations().is_empty() {
+            let violations = error.violations().iter();
+            let violations = violations.map(|violation| json!({"path": violation.path, "message": violation.message}));
+            members.insert("violations".to_owned(), violations.collect());
+        }
+        if !error.choices().is_empty() {
+            members.insert("choices".to_owned(), json!(error.choices()));
+        }
+        if let Some(hint) = error.hint() {
+            members.insert("hint".to_owned(), hint.into());
+        }
+        if let Some(id) = error.id() {
+            members.insert("id".to_owned(), id.to_string().into());
+        }
+        problem
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_shows_the_table_in_its_order() {
+        let documentation = include_str!("../../../../../docs/transports/rest.md");
+        let mut from = 0;
+        for sort in Sort::ALL {
+            let row = format!("| `{}` | {} | {} |", sort.name(), sort.status().as_u16(), sort.title());
+            let found = documentation[from..].find(&row);
+            assert!(found.is_some(), "the documentation has no row {row} here");
+            from += found.unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Which paths there are, and which methods each of them takes.
+
+use axum::http::{HeaderValue, Method};
+use percent_encoding::percent_decode_str;
+
+use super::problem::{Problem, Sort};
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// The page to read and try it.
+    Page,
+    OpenApi,
+    Tools,
+    Tool(String),
+    Schema(String),
+    Call(String),
+    Query,
+    Sql,
+    Databases,
+    Tables {
+        database: String,
+    },
+    Table {
+        database: String,
+        table: String,
+    },
+    Rows {
+        database: String,
+        table: String,
+    },
+    Jobs,
+    Job(String),
+}
+
+/// How a route takes a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It does what the method says.
+    Done,
+    /// It says which methods it takes.
+    Options,
+}
+
+impl Route {
+    /// The route of a path, whose segments are percent-decoded one by one: names may hold slashes.
+    pub(super) fn find(path: &str) -> Result<Self, Problem> {
+        let absent =
+            || Problem::new(Sort::NoSuchPath, format!("there is nothing at {path}; /rest/ shows what there is"));
+        let segments: Option<Vec<String>> = path
+            .strip_prefix("/rest")
+            .unwrap_or(path)
+            .split('/')
+            .skip(1)
+            .map(|segment| percent_decode_str(segment).decode_utf8().ok().map(Into::into))
+            .collect();
+        let segments = segments.ok_or_else(|| {
+            Problem::new(Sort::BadRequest, "the path is not UTF-8 when its %XX are decoded".to_owned())
+        })?;
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let name = |name: &&str| (*name).to_owned();
+        Ok(match segments.as_slice() {
+            [] | [""] | ["docs"] => Self::Page,
+            ["openapi.json"] => Self::OpenApi,
+            ["tools"] => Self::Tools,
+            ["tools", tool] => Self::Tool(name(tool)),
+            ["tools", tool, "schema"] => Self::Schema(name(tool)),
+            ["tools", tool, "call"] => Self::Call(name(tool)),
+            ["query"] => Self::Query,
+            ["sql"] => Self::Sql,
+            ["databases"] => Self::Databases,
+            ["databases", database, "tables"] => Self::Tables { database: name(database) },
+            ["databases", database, "tables", table] => Self::Table { database: name(database), table: name(table) },
+            ["databases", database, "tables", table, "rows"] => {
+                Self::Rows { database: name(database), table: name(table) }
+            }
+            ["jobs"] => Self::Jobs,
+            ["jobs", job] => Self::Job(name(job)),
+            _ => return Err(absent()),
+        })
+    }
+
+    /// How the route takes `method`.
+    pub(super) fn taking(&self, method: &Method) -> Result<Taken, Problem> {
+        if *method == Method::OPTIONS {
+            return Ok(Taken::Options);
+        }
+        if self.methods().split(", ").any(|taken| taken == method.as_str()) {
+            return Ok(Taken::Done);
+        }
+        let detail = format!("{method} is not taken here; {} are", self.methods());
+        Err(Problem::new(Sort::MethodNotAllowed, detail).allowing(self.allowed()))
+    }
+
+    /// The value of `Allow`.
+    pub(super) fn allowed(&self) -> HeaderValue {
+        HeaderValue::from_static(self.methods())
+    }
+
+    fn methods(&self) -> &'static str {
+        match self {
+            Self::Call(_) | Self::Query | Self::Sql => "POST, OPTIONS",
+            Self::Job(_) => "GET, HEAD, DELETE, OPTIONS",
+            _ => "GET, HEAD, OPTIONS",
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! MCP over HTTP+SSE of 2024-11-05: a client that listens on one connection, posts on others, and checks everything
+//! that it hears.
+//!
+//! - `eras`: handshakes, batches, changed lists, toolsets, modern requests between legacy ones.
+//! - `order`: a slow answer holds no other one up; long ones are whole; events are numbered.
+//! - `input`: what a client may send wrong, and what each costs it.
+//! - `identity`: who calls, asked at each message and while it is quiet; whose a session is.
+//! - `still`: comments and idleness, in a time that stands still.
+//! - `end`: clients that vanish or do not read, many of them, and shutting down.
+
+mod end;
+mod eras;
+mod identity;
+mod input;
+mod order;
+mod still;
+
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+use tokio::time::timeout;
+
+use super::wire::{self, Answer, Connection};
+use super::{PATIENCE, Server};
+use crate::ledger::{Ledger, script};
+
+/// A client: its event stream, and where it posts to.
+struct Stream {
+    connection: Connection,
+    address: std::net::SocketAddr,
+    endpoint: String,
+    headers: Vec<(&'static str, &'static str)>,
+    ledger: Ledger,
+    events: u64,
+}
+
+impl Stream {
+    async fn open(server: &Server) -> Self {
+        Self::at(server, "/mcp/sse", &[]).await
+    }
+
+    /// At another address or with more headers, which its messages have, too.
+    async fn at(server: &Server, path: &str, headers: &[(&'static str, &'static str)]) -> Self {
+        let mut connection = server.connect().await;
+        let all = [&[("Accept", "text/event-stream")], headers].concat();
+        connection.send(&wire::request("GET", path, &all, b"")).await;
+        let head = connection.head().await;
+        assert_eq!(head.status, 200);
+        assert!(head.is_event_stream() && head.is_chunked());
+        let first = connection.event_or_comment().await.unwrap();
+        assert_eq!(first.event.as_deref(), Some("endpoint"));
+        let endpoint = first.data.unwrap();
+        let id = endpoint.strip_prefix("/mcp/messages/").unwrap();
+        assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()) && id.len() >= 32, "{id}");
+        let (address, headers) = (server.address, headers.to_vec());
+        Self { connection, address, endpoint, headers, ledger: Ledger::default(), events: 0 }
+    }
+
+    /// With a handshake of `revision`.
+    async fn agreed(server: &Server, revision: Revision) -> Self {
+        let mut stream = Self::open(server).await;
+        stream.shake_hands(revision).await;
+        stream
+    }
+
+    async fn shake_hands(&mut self, revision: Revision) {
+        let handshake = self.ledger.handshake(revision);
+        self.say(&handshake).await;
+        assert_eq!(self.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    }
+
+    /// Posts anything on a connection of its own.
+    async fn post(&self, body: &[u8]) -> Answer {
+        let headers = [&[("Content-Type", "application/json")], &self.headers[..]].concat();
+        self.post_with(&headers, body).await
+    }
+
+    async fn post_with(&self, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        Connection::open(self.address).await.ask(&wire::request("POST", &self.endpoint, headers, body)).await
+    }
+
+    /// Posts a message that is accepted.
+    async fn say(&self, text: &str) {
+        let answer = self.post(text.as_bytes()).await;
+        assert_eq!((answer.head.status, answer.text()), (202, ""), "{text}");
+    }
+
+    async fn send(&mut self, id: Value, method: &str, params: Value) {
+        let request = self.ledger.request(&id, method, params);
+        self.say(&request).await;
+    }
+
+    /// Calls the tool `script`.
+    async fn call(&mut self, id: Value, steps: Value) {
+        self.send(id, "tools/call", script(&steps)).await;
+    }
+
+    /// The next message; `None` at the end of the stream.
+    async fn hear(&mut self) -> Option<Value> {
+        let event = self.connection.event().await?;
+        self.events += 1;
+        assert_eq!((event.event.as_deref(), event.id), (Some("message"), Some(self.events.to_string())));
+        let message = serde_json::from_str(&event.data.unwrap()).unwrap();
+        self.ledger.check(&message);
+        Some(message)
+    }
+
+    /// Asks and hears the answer, with nothing before it.
+    async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
+        self.send(id.clone(), method, params).await;
+        let answer = timeout(PATIENCE, self.hear()).await.unwrap().unwrap();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Whether the session still answers.
+    async fn lives(&mut self) {
+        let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
+        let answer = self.ask(json!("alive?"), method, json!({})).await;
+        assert!(answer.get("result").is_some(), "{answer}");
+    }
+}

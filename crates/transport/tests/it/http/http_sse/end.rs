@@ -1,0 +1,91 @@
+//! Clients that vanish or do not read, many of them, and shutting down.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_mcp::Revision;
+use tidegate_transport::http::HttpOptions;
+
+use super::super::wire::{Connection, request};
+use super::{Server, Stream};
+use crate::ledger::text;
+
+#[tokio::test]
+async fn a_client_that_vanishes_takes_its_calls_and_its_session_with_it() {
+    let server = Server::start().await;
+    let before = server.level().await;
+    let mut stream = Stream::agreed(&server, Revision::V2024_11_05).await;
+    stream.call(json!(1), json!([["flood", 300_000], ["cancelled"]])).await;
+    server.until_open_calls(1).await;
+    let (address, endpoint) = (stream.address, stream.endpoint.clone());
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let post = request("POST", &endpoint, &[("Content-Type", "application/json")], ping);
+    drop(stream);
+    server.until_back_at(&before).await;
+    let answer = Connection::open(address).await.ask(&post).await;
+    assert_eq!(answer.told(), "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go_and_its_posts_are_answered() {
+    let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
+    let before = server.level().await;
+    let mut stream = Stream::open(&server).await;
+    stream.call(json!(1), json!([["flood", 20_000_000]])).await;
+    // Refusals fill the queue, until a post waits for it, in vain.
+    let mut statuses = Vec::new();
+    for id in 2..200 {
+        let wrong = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {"_meta": {}}});
+        statuses.push(stream.post(wrong.to_string().as_bytes()).await.head.status);
+        if statuses.last() == Some(&404) {
+            break;
+        }
+    }
+    assert_eq!(statuses.last(), Some(&404), "{statuses:?}");
+    drop(stream);
+    server.until_back_at(&before).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_lets_running_calls_end() {
+    let server = Server::start().await;
+    let mut busy = Stream::agreed(&server, Revision::V2024_11_05).await;
+    let mut idle = Stream::open(&server).await;
+    busy.call(json!(1), json!([["wait"], ["flood", 300_000], ["text", "done"]])).await;
+    server.until_open_calls(1).await;
+    server.shutdown.cancel();
+    assert_eq!(idle.hear().await, None);
+    server.host.gate.cancel();
+    assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
+    assert_eq!(busy.hear().await, None);
+    server.running.ended().await;
+}
+
+/// On a runtime of its own, whose threads have a name.
+#[cfg(target_os = "linux")]
+#[test]
+fn two_hundred_streams_cost_no_thread() {
+    fn threads() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "many-streams").count()
+    }
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).thread_name("many-streams").enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = Server::start().await;
+        let before = server.level().await;
+        let threads_before = threads();
+        let mut streams = Vec::new();
+        for _ in 0..200 {
+            streams.push(Stream::agreed(&server, Revision::V2024_11_05).await);
+        }
+        assert_eq!(server.figure("tidegate_sessions{transport=\"sse\"}").await, "200");
+        for stream in &mut streams {
+            stream.lives().await;
+        }
+        assert_eq!(threads(), threads_before);
+        drop(streams);
+        server.until_back_at(&before).await;
+    });
+}

@@ -1,0 +1,116 @@
+//! Who calls: asked at each message and while it is quiet; and whose a session is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tidegate_core::{
+    Acl, Authenticator, Credentials, Grants, Principal, Proof, SnapshotBuilder, Tool, TransportKind, Unauthenticated,
+    handler_fn,
+};
+use tidegate_mcp::Revision;
+use tidegate_transport::http::HttpOptions;
+
+use super::super::identity::asking;
+use super::super::request::Post;
+use super::super::until;
+use super::super::wire::request;
+use super::{Server, Stream};
+
+const KEY: (&str, &str) = ("Authorization", "Bearer key");
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// Lets everybody in who shows a name.
+struct Names;
+
+#[async_trait]
+impl Authenticator for Names {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        let name = credentials.bearer.ok_or(Unauthenticated::Missing)?;
+        Ok(Arc::new(Principal::new(name, Proof::Key, Arc::new(Grants::everything()))))
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_session_exists_for_who_opened_it_alone() {
+    let server = Server::with(HttpOptions { authenticator: Arc::new(Names), ..HttpOptions::default() }).await;
+    let mut stream = Stream::at(&server, "/mcp/sse", &[("Authorization", "Bearer ann")]).await;
+    let list = stream.ledger.request(&json!(1), "tools/list", json!({}));
+    let mut told = Vec::new();
+    for bearer in [None, Some("Bearer bob"), Some("Bearer ann")] {
+        let headers: Vec<_> = bearer.map(|bearer| ("Authorization", bearer)).into_iter().chain([JSON]).collect();
+        told.push(stream.post_with(&headers, list.as_bytes()).await.told());
+    }
+    insta::assert_debug_snapshot!(told, @r#"
+    [
+        "401 -32600 this server asks who calls: send Authorization: Bearer with a key or token",
+        "404 -32600 the session does not exist or has ended; begin again with GET /mcp/sse",
+        "202",
+    ]
+    "#);
+    assert_eq!(stream.hear().await.unwrap()["id"], 1);
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_posts_nothing_more_and_hears_of_no_change() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let mut stream = Stream::at(&server, "/mcp/sse", &[KEY]).await;
+    stream.shake_hands(Revision::V2024_11_05).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(stream.post(ping).await.told(), "401 -32600 the key or token is not valid");
+    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    assert_eq!(stream.hear().await, None);
+    one_key.is_revoked.store(false, Ordering::SeqCst);
+    assert_eq!(stream.post(ping).await.head.status, 404);
+}
+
+#[tokio::test]
+async fn without_the_right_key_there_is_no_stream() {
+    let (_, options) = asking();
+    let server = Server::with(options).await;
+    let mut connection = server.connect().await;
+    for headers in [&[][..], &[("Authorization", "Bearer other")]] {
+        let headers = [headers, &[("Accept", "text/event-stream")]].concat();
+        let answer = connection.ask(&request("GET", "/mcp/sse", &headers, b"")).await;
+        assert_eq!(answer.head.status, 401);
+        assert!(answer.header("www-authenticate").is_some());
+    }
+}
+
+#[tokio::test]
+async fn what_is_open_to_event_streams_alone_is_seen_by_them_alone() {
+    let server = Server::start().await;
+    let mut tool = Tool::new("only", "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    tool.access.acl = Acl { transports: Some(vec![TransportKind::Sse]), networks: None };
+    server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).build());
+    let listed = Stream::open(&server).await.ask(json!(1), "tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"][0]["name"], "only");
+    let post = Post::modern("tools/list", json!({}));
+    assert_eq!(server.ask(&post).await.message()["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn all_transports_share_the_places_for_sessions() {
+    let server = Server::with(HttpOptions { sessions_max: 2, ..HttpOptions::default() }).await;
+    let first = Stream::open(&server).await;
+    server.session(Revision::V2025_11_25).await;
+    let accept = [("Accept", "text/event-stream")];
+    let third = server.connect().await.ask(&request("GET", "/mcp/sse", &accept, b"")).await;
+    assert_eq!(third.told(), "503 -32603 too many sessions are open; try again later");
+    let initialize = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
+    assert_eq!(server.ask(&initialize).await.head.status, 503);
+    drop(first);
+    until(async || server.figure("tidegate_sessions{transport=\"sse\"}").await == "0").await;
+    assert_eq!(server.ask(&initialize).await.head.status, 200);
+}

@@ -1,0 +1,101 @@
+//! Who calls, and what is hidden from whom.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::{
+    Access, Acl, Authenticator, Credentials, Grants, Principal, Proof, SnapshotBuilder, TransportKind, Unauthenticated,
+};
+use tidegate_transport::http::HttpOptions;
+
+use super::scene::{echo, get, post, problem, request, with};
+
+/// Lets one in who shows `key`.
+struct OneKey;
+
+#[async_trait]
+impl Authenticator for OneKey {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        match credentials.bearer {
+            Some("key") => Ok(Arc::new(Principal::new("ann", Proof::Key, Arc::new(Grants::open())))),
+            Some(_) => Err(Unauthenticated::Invalid),
+            None => Err(Unauthenticated::Missing),
+        }
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+fn asking() -> HttpOptions {
+    HttpOptions { authenticator: Arc::new(OneKey), ..HttpOptions::default() }
+}
+
+#[tokio::test]
+async fn whoever_proves_nobody_gets_nothing_but_the_page() {
+    let server = with(asking()).await;
+    let mut connection = server.connect().await;
+    assert_eq!(connection.ask(&get("/rest/")).await.head.status, 200);
+    let mut table = String::new();
+    for headers in [&[][..], &[("Authorization", "Bearer other")], &[("Authorization", "Basic key")]] {
+        for (method, path) in
+            [("GET", "/rest/tools"), ("GET", "/rest/openapi.json"), ("POST", "/rest/tools/script/call")]
+        {
+            let answer = connection.ask(&request(method, path, headers, "")).await;
+            let challenge = answer.header("www-authenticate").unwrap();
+            table.push_str(&format!("{path:25} {challenge:50} {}\n", problem(&answer)));
+        }
+    }
+    insta::assert_snapshot!(table, @r#"
+    /rest/tools               Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/tools               Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    /rest/openapi.json        Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    /rest/tools/script/call   Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    /rest/tools               Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    /rest/openapi.json        Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    /rest/tools/script/call   Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    "#);
+    let shown = ("Authorization", "Bearer key");
+    let answer = connection.ask(&request("GET", "/rest/openapi.json", &[shown], "")).await;
+    let document: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(document["security"], json!([{"bearer": []}]));
+    assert_eq!(document["components"]["securitySchemes"]["bearer"]["scheme"], "bearer");
+}
+
+#[tokio::test]
+async fn what_is_hidden_and_what_is_absent_get_the_same_answer() {
+    let server = with(HttpOptions::default()).await;
+    let named = Access { names: vec!["secrets".to_owned()], ..Access::default() };
+    let elsewhere = Acl { transports: Some(vec![TransportKind::StreamableHttp]), networks: None };
+    let elsewhere = Access { acl: elsewhere, ..Access::default() };
+    let here = Acl { transports: Some(vec![TransportKind::Rest]), networks: None };
+    let here = Access { acl: here, ..Access::default() };
+    let entries = SnapshotBuilder::new()
+        .tool(echo("secret_one").with_access(named))
+        .tool(echo("secret_two").with_access(elsewhere))
+        .tool(echo("plain").with_access(here));
+    server.host.service.registry().swap(entries.build());
+    let list: Value = serde_json::from_slice(&server.rest(&get("/rest/tools")).await.body).unwrap();
+    assert_eq!(list["tools"].as_array().unwrap().len(), 1);
+    let document = server.rest(&get("/rest/openapi.json")).await;
+    assert!(document.text().contains("/rest/tools/plain/call") && !document.text().contains("secret"));
+    for path in ["/rest/tools/NAME", "/rest/tools/NAME/schema", "/rest/tools/NAME/call"] {
+        let mut told = Vec::new();
+        for name in ["secret_one", "secret_two", "secret_not"] {
+            let path = path.replace("NAME", name);
+            let request = if path.ends_with("call") { post(&path, &json!({})) } else { get(&path) };
+            let answer = server.rest(&request).await;
+            told.push((answer.head.status, answer.text().replace(name, "NAME")));
+        }
+        assert_eq!(told[0].0, 404);
+        assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
+    }
+}

@@ -1,0 +1,139 @@
+//! MCP over WebSocket: a client that checks everything that it hears.
+//!
+//! - `eras`: handshakes, batches, changed lists, modern requests between them, toolsets.
+//! - `order`: a slow answer holds no other one up; long ones are whole.
+//! - `handshake`: what opens no WebSocket, and why.
+//! - `input`: what a client may send wrong, and with which code it is let go.
+//! - `identity`: who calls, asked at each message and while it is quiet.
+//! - `still`: pings and idleness, in a time that stands still.
+//! - `end`: clients that vanish or do not read, and shutting down.
+
+mod end;
+mod eras;
+mod handshake;
+mod identity;
+mod input;
+mod order;
+mod still;
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use super::{PATIENCE, Server};
+use crate::ledger::{Ledger, script};
+
+/// A client.
+struct Socket<S = TcpStream> {
+    stream: WebSocketStream<S>,
+    ledger: Ledger,
+    /// Pings and pongs that came between messages.
+    pings: usize,
+}
+
+impl Socket {
+    async fn open(server: &Server) -> Self {
+        Self::at(server, "/mcp/ws", &[]).await
+    }
+
+    /// At another address or with more headers.
+    async fn at(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
+        let stream = TcpStream::connect(server.address).await.unwrap();
+        Self::over(stream, path, headers).await
+    }
+
+    /// With a handshake of `revision`.
+    async fn agreed(server: &Server, revision: Revision) -> Self {
+        let mut socket = Self::open(server).await;
+        socket.shake_hands(revision).await;
+        socket
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    async fn over(stream: S, path: &str, headers: &[(&str, &str)]) -> Self {
+        let request = ClientRequestBuilder::new(format!("ws://127.0.0.1{path}").parse().unwrap());
+        let request = headers
+            .iter()
+            .fold(request.with_sub_protocol("mcp"), |request, (name, value)| request.with_header(*name, *value));
+        let (stream, response) = timeout(PATIENCE, client_async(request, stream)).await.unwrap().unwrap();
+        assert_eq!(response.headers()["sec-websocket-protocol"], "mcp");
+        Self { stream, ledger: Ledger::default(), pings: 0 }
+    }
+
+    async fn shake_hands(&mut self, revision: Revision) {
+        let handshake = self.ledger.handshake(revision);
+        self.say(&handshake).await;
+        assert_eq!(self.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    }
+
+    /// Sends a text as it is.
+    async fn say(&mut self, text: &str) {
+        self.put(Message::text(text)).await;
+    }
+
+    async fn put(&mut self, message: Message) {
+        timeout(PATIENCE, self.stream.send(message)).await.unwrap().unwrap();
+    }
+
+    async fn send(&mut self, id: Value, method: &str, params: Value) {
+        let request = self.ledger.request(&id, method, params);
+        self.say(&request).await;
+    }
+
+    /// Calls the tool `script`.
+    async fn call(&mut self, id: Value, steps: Value) {
+        self.send(id, "tools/call", script(&steps)).await;
+    }
+
+    /// The next message, or the code and reason with which the server closes; 1006 when it just goes.
+    async fn hear(&mut self) -> Result<Value, (u16, String)> {
+        loop {
+            match self.stream.next().await {
+                Some(Ok(Message::Text(text))) => {
+                    let message = serde_json::from_str(&text).unwrap();
+                    self.ledger.check(&message);
+                    return Ok(message);
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.pings += 1,
+                Some(Ok(Message::Close(Some(frame)))) => return Err((frame.code.into(), frame.reason.to_string())),
+                Some(Ok(other)) => panic!("what is this: {other:?}"),
+                Some(Err(_)) | None => return Err((CloseCode::Abnormal.into(), String::new())),
+            }
+        }
+    }
+
+    /// Asks and hears the answer, with nothing before it.
+    async fn ask(&mut self, id: Value, method: &str, params: Value) -> Value {
+        self.send(id.clone(), method, params).await;
+        let answer = timeout(PATIENCE, self.hear()).await.unwrap().unwrap();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Whether the connection still answers.
+    async fn lives(&mut self) {
+        let method = if self.ledger.agreed.is_some() { "ping" } else { "server/discover" };
+        let answer = self.ask(json!("alive?"), method, json!({})).await;
+        assert!(answer.get("result").is_some(), "{answer}");
+    }
+
+    /// How the server closes, with no message before that.
+    async fn closed(&mut self) -> (u16, String) {
+        timeout(PATIENCE, self.hear()).await.unwrap().unwrap_err()
+    }
+
+    /// Closes our side; the server's close answers it.
+    async fn close(mut self) {
+        // An error says that the server has closed already.
+        let _ = timeout(PATIENCE, self.stream.close(None)).await.unwrap();
+        while let Some(Ok(_)) = timeout(PATIENCE, self.stream.next()).await.unwrap() {}
+    }
+}

@@ -1,0 +1,106 @@
+//! Clients that go, vanish or do not read, and shutting down.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_mcp::Revision;
+use tidegate_transport::http::HttpOptions;
+use tokio::io::AsyncWriteExt;
+
+use super::super::request::Post;
+use super::{Server, Socket};
+use crate::ledger::text;
+
+#[tokio::test]
+async fn a_client_that_closes_or_vanishes_takes_its_calls_with_it() {
+    let server = Server::start().await;
+    let before = server.level().await;
+    for vanishes in [false, true] {
+        let mut socket = Socket::agreed(&server, Revision::V2025_03_26).await;
+        socket.call(json!(1), json!([["flood", 300_000], ["cancelled"]])).await;
+        let call = |id: usize| {
+            let params = crate::ledger::script(&json!([["cancelled"]]));
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+        };
+        // Of a batch no more calls begin, either.
+        let batch: serde_json::Value = (2..50).map(call).collect();
+        socket.say(&batch.to_string()).await;
+        server.until_open_calls(9).await;
+        if vanishes {
+            drop(socket);
+        } else {
+            socket.close().await;
+        }
+        server.until_back_at(&before).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_within_a_message_leaves_nothing() {
+    let server = Server::start().await;
+    let before = server.level().await;
+    let mut socket = Socket::open(&server).await;
+    // The head of a masked frame of 100 bytes, and three of them.
+    socket.stream.get_mut().write_all(b"\x81\xe4\x00\x00\x00\x00abc").await.unwrap();
+    drop(socket);
+    server.until_back_at(&before).await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_let_go() {
+    let server = Server::with(HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() }).await;
+    let before = server.level().await;
+    let mut socket = Socket::open(&server).await;
+    socket.call(json!(1), json!([["flood", 20_000_000]])).await;
+    socket.call(json!(2), json!([["cancelled"]])).await;
+    server.until_open_calls(2).await;
+    // Nothing is read.
+    server.until_back_at(&before).await;
+    drop(socket);
+}
+
+#[tokio::test]
+async fn a_web_socket_keeps_its_place_among_the_connections() {
+    let server = Server::with(HttpOptions { connections_max: 1, ..HttpOptions::default() }).await;
+    let mut socket = Socket::open(&server).await;
+    let mut waiting = server.connect().await;
+    waiting.send(&Post::modern("tools/list", json!({})).bytes()).await;
+    for _ in 0..10 {
+        socket.lives().await;
+    }
+    assert_eq!(server.host.service.registry().jobs().open_count(), 0);
+    let answer = tokio::time::timeout(Duration::from_millis(50), waiting.head()).await;
+    assert!(answer.is_err(), "it was served beside the WebSocket");
+    socket.close().await;
+    assert_eq!(waiting.answer().await.told(), "200");
+}
+
+#[tokio::test]
+async fn a_shutdown_lets_running_calls_end_and_says_so() {
+    let server = Server::start().await;
+    let mut busy = Socket::open(&server).await;
+    let mut idle = Socket::agreed(&server, Revision::V2025_11_25).await;
+    busy.call(json!(1), json!([["wait"], ["flood", 300_000], ["text", "done"]])).await;
+    server.until_open_calls(1).await;
+    server.shutdown.cancel();
+    let away = (1001, "the server is shutting down".to_owned());
+    assert_eq!(idle.closed().await, away);
+    server.host.gate.cancel();
+    assert!(text(&busy.hear().await.unwrap()).ends_with("\ndone"));
+    assert_eq!(busy.closed().await, away);
+    server.running.ended().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_is_not_held_up() {
+    let options = HttpOptions { drain_within: Duration::from_millis(100), ..HttpOptions::default() };
+    let server = Server::with(options).await;
+    let mut stubborn = Socket::open(&server).await;
+    stubborn.call(json!(1), json!([["cancelled"]])).await;
+    let mut unread = Socket::open(&server).await;
+    unread.call(json!(1), json!([["flood", 20_000_000]])).await;
+    server.until_open_calls(2).await;
+    server.shutdown.cancel();
+    server.running.ended().await;
+    assert_eq!(server.host.service.registry().jobs().open_count(), 0);
+}

@@ -1,0 +1,80 @@
+//! What opens no WebSocket, and why: as many headers as there are, as many may be wrong.
+
+use serde_json::json;
+use tidegate_transport::http::HttpOptions;
+
+use super::super::request::Post;
+use super::super::wire::request;
+use super::{Server, Socket};
+
+const RIGHT: [(&str, &str); 5] = [
+    ("Connection", "keep-alive, Upgrade"),
+    ("Upgrade", "WebSocket"),
+    ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ("Sec-WebSocket-Protocol", "chat, mcp"),
+];
+
+/// The right headers but for one, which has another value or is not there.
+fn but(name: &str, value: Option<&str>) -> Vec<u8> {
+    let headers = RIGHT.into_iter().filter(|(header, _)| *header != name);
+    request("GET", "/mcp/ws", &headers.chain(value.map(|value| (name, value))).collect::<Vec<_>>(), b"")
+}
+
+#[tokio::test]
+async fn what_is_no_handshake_is_told_why_and_the_connection_lives_on() {
+    let server = Server::start().await;
+    let before = server.level().await;
+    let mut connection = server.connect().await;
+    let mut told = String::new();
+    for (name, value) in [
+        ("Connection", None),
+        ("Upgrade", Some("h2c")),
+        ("Sec-WebSocket-Version", Some("8")),
+        ("Sec-WebSocket-Key", None),
+        ("Sec-WebSocket-Key", Some("c2hvcnQ=")),
+        ("Sec-WebSocket-Protocol", None),
+        ("Sec-WebSocket-Protocol", Some("chat, mcp2")),
+        ("Origin", Some("https://evil.example")),
+        ("Host", Some("evil.example")),
+    ] {
+        let answer = connection.ask(&but(name, value)).await;
+        told.push_str(&format!("{name} {value:?}: {}\n", answer.told()));
+        assert_eq!(answer.header("sec-websocket-version").is_some(), name == "Sec-WebSocket-Version");
+    }
+    insta::assert_snapshot!(told, @r#"
+    Connection None: 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
+    Upgrade Some("h2c"): 426 -32600 Invalid request: this is the address of WebSockets; over plain HTTP the server is at /mcp
+    Sec-WebSocket-Version Some("8"): 426 -32600 Invalid request: Sec-WebSocket-Version must be 13
+    Sec-WebSocket-Key None: 400 -32600 Invalid request: Sec-WebSocket-Key must be 16 bytes as Base64
+    Sec-WebSocket-Key Some("c2hvcnQ="): 400 -32600 Invalid request: Sec-WebSocket-Key must be 16 bytes as Base64
+    Sec-WebSocket-Protocol None: 400 -32600 Invalid request: the client must offer the subprotocol: Sec-WebSocket-Protocol: mcp
+    Sec-WebSocket-Protocol Some("chat, mcp2"): 400 -32600 Invalid request: the client must offer the subprotocol: Sec-WebSocket-Protocol: mcp
+    Origin Some("https://evil.example"): 403 -32600 the origin "https://evil.example" is not allowed; the server's option --allow-origin adds it
+    Host Some("evil.example"): 403 -32600 the host "evil.example" is not allowed; the server's option --allow-host adds it
+    "#);
+    drop(connection);
+    server.until_back_at(&before).await;
+    assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"ws\"}").await, "9");
+}
+
+#[tokio::test]
+async fn the_right_handshake_is_that_of_the_specification() {
+    let server = Server::start().await;
+    let mut connection = server.connect().await;
+    connection.send(&request("GET", "/mcp/ws", &RIGHT, b"")).await;
+    let head = connection.head().await;
+    assert_eq!(head.status, 101);
+    assert_eq!(head.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    assert_eq!(head.header("sec-websocket-protocol"), Some("mcp"));
+}
+
+#[tokio::test]
+async fn a_door_that_is_off_is_not_there() {
+    let server = Server::with(HttpOptions { has_web_socket: false, ..HttpOptions::default() }).await;
+    let answer = server.connect().await.ask(&request("GET", "/mcp/ws", &RIGHT, b"")).await;
+    assert_eq!(answer.head.status, 404);
+    let server = Server::with(HttpOptions { has_mcp: false, ..HttpOptions::default() }).await;
+    Socket::open(&server).await.lives().await;
+    assert_eq!(server.ask(&Post::modern("tools/list", json!({}))).await.head.status, 404);
+}

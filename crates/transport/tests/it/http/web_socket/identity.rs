@@ -1,0 +1,92 @@
+//! Who calls: asked before the connection is a WebSocket, at each message, and while it is quiet.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+use tidegate_core::{Acl, SnapshotBuilder, Tool, TransportKind, handler_fn};
+use tidegate_transport::http::HttpOptions;
+
+use super::super::identity::asking;
+use super::super::wire::request;
+use super::{Server, Socket};
+
+const KEY: (&str, &str) = ("Authorization", "Bearer key");
+
+#[tokio::test]
+async fn without_the_right_key_there_is_no_web_socket() {
+    let (_, options) = asking();
+    let server = Server::with(options).await;
+    let mut connection = server.connect().await;
+    for headers in [&[][..], &[("Authorization", "Bearer other")], &[("Authorization", "Basic key")]] {
+        let answer = connection.ask(&request("GET", "/mcp/ws", headers, b"")).await;
+        assert_eq!(answer.head.status, 401);
+        assert!(answer.header("www-authenticate").is_some());
+    }
+    assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"ws\"}").await, "3");
+    Socket::at(&server, "/mcp/ws", &[KEY]).await.lives().await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_ends_the_connection_at_its_next_message() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
+    socket.call(json!(1), json!([["cancelled"]])).await;
+    server.until_open_calls(1).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    socket.send(json!(2), "tools/list", json!({})).await;
+    assert_eq!(socket.closed().await, (1008, "the key or token is not valid".to_owned()));
+    server.until_open_calls(0).await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_hears_of_no_change() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
+    socket.shake_hands(tidegate_mcp::Revision::V2025_11_25).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    assert_eq!(socket.closed().await.0, 1008);
+}
+
+#[tokio::test]
+async fn while_the_configuration_changes_a_request_is_put_off() {
+    let (one_key, options) = asking();
+    let server = Server::with(options).await;
+    let mut socket = Socket::at(&server, "/mcp/ws", &[KEY]).await;
+    one_key.generation.store(1, Ordering::SeqCst);
+    let answer = socket.ask(json!(1), "tools/list", json!({})).await;
+    assert_eq!(answer["error"]["message"], "the configuration of the server is changing; try again");
+    server.host.service.registry().swap(SnapshotBuilder::new().generation(1).build());
+    assert_eq!(socket.ask(json!(2), "tools/list", json!({})).await["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn what_is_open_to_web_sockets_alone_is_seen_by_them_alone() {
+    let server = Server::start().await;
+    let mut tool = Tool::new("only", "", handler_fn(|_, _| async { Ok(Default::default()) }));
+    tool.access.acl = Acl { transports: Some(vec![TransportKind::WebSocket]), networks: None };
+    server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).build());
+    let listed = Socket::open(&server).await.ask(json!(1), "tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"][0]["name"], "only");
+    let post = super::super::request::Post::modern("tools/list", json!({}));
+    assert_eq!(server.ask(&post).await.message()["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn one_key_holds_no_more_than_its_share_of_the_sessions() {
+    let (_, options) = asking();
+    let server = Server::with(HttpOptions { sessions_max: 10, sessions_of_one_max: 2, ..options }).await;
+    let first = Socket::at(&server, "/mcp/ws", &[KEY]).await;
+    let mut second = Socket::at(&server, "/mcp/ws", &[KEY]).await;
+    let headers = [KEY, ("Connection", "upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")];
+    let headers =
+        [&headers[..], &[("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Sec-WebSocket-Protocol", "mcp")]];
+    let third = server.connect().await.ask(&request("GET", "/mcp/ws", &headers.concat(), b"")).await;
+    assert_eq!(third.told(), "503 -32603 too many sessions are open; try again later");
+    second.lives().await;
+    first.close().await;
+    super::super::until(async || server.figure("tidegate_sessions{transport=\"ws\"}").await == "1").await;
+    Socket::at(&server, "/mcp/ws", &[KEY]).await.lives().await;
+}

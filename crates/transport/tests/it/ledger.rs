@@ -1,0 +1,73 @@
+//! What a client on a shared connection has asked and not heard yet, by which everything that it hears is checked.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+
+use crate::schema::{check_notification, check_response};
+
+/// The open requests of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// What a legacy handshake agreed on.
+    pub(crate) agreed: Option<Revision>,
+    /// Method and revision of each open request, by id.
+    pub(crate) open: HashMap<String, (String, Revision)>,
+}
+
+impl Ledger {
+    /// A request; without a handshake it is a modern one.
+    pub(crate) fn request(&mut self, id: &Value, method: &str, mut params: Value) -> String {
+        let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
+        if self.agreed.is_none() {
+            let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+            meta["io.modelcontextprotocol/protocolVersion"] = json!(revision.name());
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        self.open.insert(id.to_string(), (method.to_owned(), revision));
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    }
+
+    /// The handshake of `revision`.
+    pub(crate) fn handshake(&mut self, revision: Revision) -> String {
+        self.agreed = Some(revision);
+        let client = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
+        self.request(&json!("hello"), "initialize", params)
+    }
+
+    /// A message that was heard, or the messages of a batch.
+    pub(crate) fn check(&mut self, message: &Value) {
+        for message in message.as_array().map_or(std::slice::from_ref(message), Vec::as_slice) {
+            self.check_one(message);
+        }
+    }
+
+    fn check_one(&mut self, message: &Value) {
+        let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
+        if message.get("method").is_some() {
+            return check_notification(revision, message);
+        }
+        let (method, revision) = match &message["id"] {
+            Value::Null => (String::new(), revision),
+            id => self.open.remove(&id.to_string()).unwrap_or_else(|| panic!("nobody asked: {message}")),
+        };
+        check_response(revision, &method, message);
+    }
+}
+
+/// The params of a call of the tool `script`.
+pub(crate) fn script(steps: &Value) -> Value {
+    json!({"name": "script", "arguments": {"steps": steps}})
+}
+
+/// The text of the first block of a result.
+pub(crate) fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// What a refusal says.
+pub(crate) fn told(error: &Value) -> String {
+    format!("{} for id {}: {}", error["error"]["code"], error["id"], error["error"]["message"].as_str().unwrap())
+}
