@@ -1,6 +1,7 @@
 //! The `tidegate` command: parses, wires, runs, drains.
 
 mod address;
+mod bridge;
 mod cli;
 mod client;
 mod commands;

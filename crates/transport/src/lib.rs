@@ -1,6 +1,7 @@
 //! The adapters: they carry MCP between sockets or pipes and a [`tidegate_mcp::Service`]. No SQL.
 
 mod batch;
+pub mod bridge;
 mod conversation;
 pub mod http;
 mod metrics;

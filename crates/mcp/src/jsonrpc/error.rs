@@ -38,7 +38,7 @@ impl RpcError {
     /// A resource that does not exist, up to 2025-11-25.
     const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
     /// Refusals that the specification gives no code; outside the range it reserves.
-    const REFUSED: i64 = -31_000;
+    pub const REFUSED: i64 = -31_000;
 
     /// An error of that code.
     pub fn new(code: i64, message: impl Into<String>) -> Self {

@@ -1,4 +1,5 @@
-//! `tidegate stdio`: MCP over the standard streams, for clients that start their servers.
+//! `tidegate stdio`: MCP over the standard streams, for clients that start their servers: of data here, or of a server
+//! that runs already.
 
 use std::io::IsTerminal as _;
 
@@ -6,6 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tidegate_transport::stdio::{self, StdioOptions};
 
+use crate::bridge::{self, Bridge};
 use crate::connecting;
 use crate::failure::Failure;
 use crate::opened::{Opened, Sources};
@@ -24,10 +26,20 @@ pub(crate) struct Stdio {
     /// Serve only the tools, resources and prompts of this toolset
     #[arg(long, value_name = "NAME", env = "TIDEGATE_TOOLSET", hide_env_values = true)]
     toolset: Option<String>,
+
+    #[command(flatten)]
+    bridge: Bridge,
 }
 
 impl Stdio {
     pub(crate) async fn run(self, options: &Options) -> Result<(), Failure> {
+        if let Some(bridged) = self.bridge.options()? {
+            if options.config.is_some() {
+                let message = "--connect passes everything on to a running server; --config is for serving data here";
+                return Err(Failure::Usage(message.to_owned()));
+            }
+            return bridge::run(bridged).await;
+        }
         let shutdown = Shutdown::on_signals()?;
         let opened = Opened::open(Sources::Named(&self.paths), options, Audience::Clients).await?;
         // One that is not there is a mistake now; one that a reload takes away is empty.

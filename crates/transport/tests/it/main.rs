@@ -4,11 +4,13 @@
 //!   shared with the tests of the language.
 //! - `ledger`: what a client has asked on a connection that many requests share.
 //! - `stdio`: a client over a pipe in memory.
+//! - `bridge`: the same, with a server at the far end of a connection that breaks.
 //! - `http`: a client over real sockets, which sees every header and every chunk; `http::web_socket` and
 //!   `http::http_sse` are what else such a connection may become.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod bridge;
 #[path = "../../../mcp/tests/it/host.rs"]
 #[allow(dead_code, reason = "the tests of the language need more of it")]
 mod host;

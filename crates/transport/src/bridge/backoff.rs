@@ -1,0 +1,49 @@
+//! How long to wait before the next attempt: longer each time, and never as long as everybody else.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+const FIRST: Duration = Duration::from_millis(100);
+/// A call that waits 5 s for a server must not miss that it came back.
+pub(super) const LONGEST: Duration = Duration::from_secs(2);
+
+/// The delays between attempts to connect.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    attempts: u32,
+}
+
+impl Backoff {
+    /// The next delay: between half and the whole of a span that doubles up to [`LONGEST`].
+    pub(super) fn next_delay(&mut self) -> Duration {
+        let span = FIRST.saturating_mul(2_u32.saturating_pow(self.attempts)).min(LONGEST);
+        self.attempts = self.attempts.saturating_add(1);
+        // The first 32 bits of such an id are random.
+        let random = Uuid::new_v4().as_fields().0;
+        span.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
+    }
+
+    /// Begins again: the connection stood.
+    pub(super) fn reset(&mut self) {
+        self.attempts = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_to_a_bound_and_differ() {
+        let mut backoff = Backoff::default();
+        let delays: Vec<Duration> = (0..100).map(|_| backoff.next_delay()).collect();
+        for (attempt, delay) in delays.iter().enumerate() {
+            let span = FIRST.saturating_mul(2_u32.saturating_pow(attempt as u32)).min(LONGEST);
+            assert!(*delay >= span / 2 && *delay <= span, "{attempt}: {delay:?}");
+        }
+        assert!(delays[50..].windows(2).any(|pair| pair[0] != pair[1]));
+        backoff.reset();
+        assert!(backoff.next_delay() <= FIRST);
+    }
+}

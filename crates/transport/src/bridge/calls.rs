@@ -1,0 +1,90 @@
+//! The calls of the client that are not answered yet, so that it can take them back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tidegate_mcp::RpcError;
+use tokio_util::sync::CancellationToken;
+
+use super::request::Call;
+
+/// The open calls, by id as JSON text, and whether each is modern.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: Mutex<HashMap<String, (Arc<OpenCall>, bool)>>,
+}
+
+/// One call that is not answered.
+#[derive(Debug, Default)]
+pub(super) struct OpenCall {
+    /// The client wants no answer any more.
+    is_taken_back: AtomicBool,
+    /// Something of it may have been sent.
+    is_under_way: AtomicBool,
+    /// Fires when nothing more is to be awaited for it.
+    pub(super) ended: CancellationToken,
+}
+
+/// Keeps a call open.
+#[derive(Debug)]
+pub(super) struct OpenGuard {
+    calls: Arc<Calls>,
+    ids: Vec<String>,
+}
+
+impl Calls {
+    /// Opens a call until the guard is dropped; a batch has several ids.
+    ///
+    /// # Errors
+    /// `-32600` when an id is in use.
+    pub(super) fn open(self: &Arc<Self>, call: &Call) -> Result<OpenGuard, RpcError> {
+        let mut guard = OpenGuard { calls: self.clone(), ids: Vec::new() };
+        for id in &call.ids {
+            let mut open = self.open.lock();
+            if open.contains_key(id.as_json()) {
+                // The guard takes back what it has, so it must not be dropped under the lock.
+                drop(open);
+                let message = format!("a request with the id {} is open already", id.as_json());
+                return Err(RpcError::invalid_request(message));
+            }
+            open.insert(id.as_json().to_owned(), (call.open.clone(), call.modern.is_some()));
+            guard.ids.push(id.as_json().to_owned());
+        }
+        Ok(guard)
+    }
+
+    /// Takes back the call of that id, and says whether it is modern; none if it is answered already.
+    pub(super) fn take_back(&self, id: &str) -> Option<(Arc<OpenCall>, bool)> {
+        let (call, is_modern) = self.open.lock().get(id).cloned()?;
+        call.is_taken_back.store(true, Ordering::Release);
+        Some((call, is_modern))
+    }
+}
+
+impl OpenCall {
+    /// Whether the client wants no answer any more.
+    pub(super) fn is_taken_back(&self) -> bool {
+        self.is_taken_back.load(Ordering::Acquire)
+    }
+
+    /// Whether something of it may have been sent.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Ordering::Acquire)
+    }
+
+    /// To be said before it is sent, and again when it is certain that nothing of it was.
+    pub(super) fn set_under_way(&self, is_under_way: bool) {
+        self.is_under_way.store(is_under_way, Ordering::Release);
+    }
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        let mut open = self.calls.open.lock();
+        for id in &self.ids {
+            open.remove(id);
+        }
+    }
+}

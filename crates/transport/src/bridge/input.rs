@@ -1,0 +1,38 @@
+//! What the client says: lines of bounded length.
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+
+/// What came.
+pub(super) enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads up to the next line feed into `line`, which may hold the beginning of it already: the
+/// future may be dropped between two reads. Of a line that is too long nothing is kept.
+pub(super) async fn read_line(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+    bytes_max: usize,
+) -> std::io::Result<Line> {
+    loop {
+        let available = reader.fill_buf().await?;
+        if available.is_empty() {
+            return Ok(match line.len() {
+                0 => Line::End,
+                bytes if bytes > bytes_max => Line::TooLong,
+                _ => Line::Whole,
+            });
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(available.len(), |end| end + 1);
+        // One byte more than allowed marks the line as too long until its end is seen.
+        let room = (bytes_max + 1).saturating_sub(line.len());
+        line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
+        reader.consume(taken);
+        if end.is_some() {
+            return Ok(if line.len() > bytes_max { Line::TooLong } else { Line::Whole });
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A message of the client that is passed on: its bytes as they came, and the little that is looked at.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use tidegate_mcp::{Incoming, Notification, Rejection, Request, RequestId};
+
+use super::calls::OpenCall;
+
+/// A request, or a batch of them.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    /// The client's own line.
+    pub(super) line: Bytes,
+    /// The ids that are to be answered: one, or several of a batch.
+    pub(super) ids: Vec<RequestId>,
+    pub(super) is_batch: bool,
+    /// What a modern request says of itself.
+    pub(super) modern: Option<Modern>,
+    /// How far it has come.
+    pub(super) open: Arc<OpenCall>,
+}
+
+/// What a modern request says of itself; over HTTP its headers say it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Modern {
+    pub(super) version: String,
+    pub(super) method: String,
+    /// The tool, prompt or resource that it names.
+    pub(super) name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+    uri: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(rename = "_meta", default)]
+    meta: MetaMembers,
+}
+
+#[derive(Deserialize, Default)]
+struct MetaMembers {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<String>,
+}
+
+impl Call {
+    /// The call that `line` makes, which was read as `request`.
+    pub(super) fn of_request(line: Bytes, request: &Request) -> Self {
+        let modern = request.meta.protocol_version.clone().map(|version| {
+            let method = request.method.clone();
+            // Params that cannot be read are the server's to refuse.
+            let named = request.params::<Named>().unwrap_or(Named { name: None, uri: None });
+            let name = match method.as_str() {
+                "tools/call" | "prompts/get" => named.name,
+                "resources/read" => named.uri,
+                _ => None,
+            };
+            Modern { version, method, name }
+        });
+        Self { line, ids: vec![request.id.clone()], is_batch: false, modern, open: Arc::default() }
+    }
+
+    /// The call that a batch makes.
+    pub(super) fn of_batch(line: Bytes, messages: &[Result<Incoming, Rejection>]) -> Self {
+        let ids = messages.iter().filter_map(|message| match message {
+            Ok(Incoming::Request(request)) => Some(request.id.clone()),
+            Err(rejection) => rejection.id.clone(),
+            Ok(_) => None,
+        });
+        Self { line, ids: ids.collect(), is_batch: true, modern: None, open: Arc::default() }
+    }
+
+    /// Whether `id`, as an answer has it, is one of those that are to be answered.
+    pub(super) fn position_of(&self, id: &str) -> Option<usize> {
+        self.ids.iter().position(|asked| is_same_id(asked.as_json(), id))
+    }
+}
+
+impl Modern {
+    /// What a modern notification says of itself.
+    pub(super) fn of_notification(notification: &Notification) -> Option<Self> {
+        let version = notification.params::<Meta>().ok()?.meta.version?;
+        Some(Self { version, method: notification.method.clone(), name: None })
+    }
+}
+
+/// Servers may write the same id in other characters (`"\u0061"` for `"a"`).
+pub(super) fn is_same_id(asked: &str, answered: &str) -> bool {
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    asked == answered || (value(asked).is_some() && value(asked) == value(answered))
+}

@@ -1,0 +1,151 @@
+//! One connection over WebSocket: what is sent on it, and who waits for an answer from it.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures::SinkExt;
+use futures::stream::SplitSink;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::bridge::failure::Failure;
+use crate::bridge::request::{Call, is_same_id};
+
+pub(super) type Stream = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A connection that stands, or stood.
+pub(super) struct Connection {
+    sink: tokio::sync::Mutex<SplitSink<Stream, Message>>,
+    waiting: Mutex<HashMap<String, Waiter>>,
+    pub(super) lost: CancellationToken,
+    reason: Mutex<String>,
+}
+
+/// Who waits for one answer.
+struct Waiter {
+    answer: oneshot::Sender<Bytes>,
+    is_of_batch: bool,
+}
+
+/// A message was not sent, and none of it was: the connection was lost before its turn came.
+pub(super) struct NotSent;
+
+/// Waits for the answers to one call; forgets them when it is dropped.
+pub(super) struct Waiting<'a> {
+    connection: &'a Connection,
+    ids: Vec<String>,
+    answers: Vec<oneshot::Receiver<Bytes>>,
+}
+
+impl Connection {
+    pub(super) fn new(sink: SplitSink<Stream, Message>) -> Self {
+        Self {
+            sink: tokio::sync::Mutex::new(sink),
+            waiting: Mutex::default(),
+            lost: CancellationToken::new(),
+            reason: Mutex::default(),
+        }
+    }
+
+    /// Sends a line of the client.
+    ///
+    /// # Errors
+    /// The inner one when nobody knows what of it was sent.
+    pub(super) async fn send(&self, line: &Bytes) -> Result<Result<(), Failure>, NotSent> {
+        let mut sink = tokio::select! {
+            biased;
+            () = self.lost.cancelled() => return Err(NotSent),
+            sink = self.sink.lock() => sink,
+        };
+        // A line that is no text was refused before it came here.
+        let Ok(text) = Utf8Bytes::try_from(line.clone()) else { return Err(NotSent) };
+        let sent = tokio::select! {
+            biased;
+            () = self.lost.cancelled() => return Ok(Err(self.loss())),
+            sent = sink.send(Message::Text(text)) => sent,
+        };
+        Ok(sent.map_err(|error| Failure::Lost { reason: error.to_string() }))
+    }
+
+    /// Asks for a sign of life, unless something is being sent, which is one.
+    pub(super) async fn ping(&self) {
+        if let Ok(mut sink) = self.sink.try_lock() {
+            // What cannot be sent is noticed where the connection is read.
+            let _ = sink.send(Message::Ping(Bytes::new())).await;
+        }
+    }
+
+    /// Takes leave.
+    pub(super) async fn close(&self) {
+        let _ = self.sink.lock().await.send(Message::Close(None)).await;
+    }
+
+    /// Waits for the answers to `call` from now on.
+    pub(super) fn wait_for(&self, call: &Call) -> Waiting<'_> {
+        let ids: Vec<String> = call.ids.iter().map(|id| id.as_json().to_owned()).collect();
+        let mut waiting = self.waiting.lock();
+        let mut answers = Vec::new();
+        for id in &ids {
+            let (answer, receiver) = oneshot::channel();
+            waiting.insert(id.clone(), Waiter { answer, is_of_batch: call.is_batch });
+            answers.push(receiver);
+        }
+        drop(waiting);
+        Waiting { connection: self, ids, answers }
+    }
+
+    /// Who waits for the answer of that id; none if nobody does.
+    pub(super) fn waiting_for(&self, id: &str) -> Option<oneshot::Sender<Bytes>> {
+        let mut waiting = self.waiting.lock();
+        let waiter = waiting.remove(id).or_else(|| {
+            let asked = waiting.keys().find(|asked| is_same_id(asked, id)).cloned()?;
+            waiting.remove(&asked)
+        });
+        waiter.map(|waiter| waiter.answer)
+    }
+
+    /// Who waits for answers of batches: one that is refused as a whole is refused without an id.
+    pub(super) fn waiting_for_batches(&self) -> Vec<oneshot::Sender<Bytes>> {
+        let mut waiting = self.waiting.lock();
+        waiting.extract_if(|_, waiter| waiter.is_of_batch).map(|(_, waiter)| waiter.answer).collect()
+    }
+
+    /// Fails all who wait.
+    pub(super) fn lose(&self, reason: String) {
+        *self.reason.lock() = reason;
+        self.lost.cancel();
+    }
+
+    fn loss(&self) -> Failure {
+        Failure::Lost { reason: self.reason.lock().clone() }
+    }
+}
+
+impl Waiting<'_> {
+    /// The answer; of a batch one of them, when all have come.
+    ///
+    /// # Errors
+    /// When the connection is lost before.
+    pub(super) async fn answered(mut self) -> Result<Bytes, Failure> {
+        let answers = futures::future::try_join_all(std::mem::take(&mut self.answers));
+        tokio::select! {
+            biased;
+            // Nobody drops a sender without having been dropped or lost itself.
+            Ok(mut answers) = answers => Ok(answers.pop().unwrap_or_default()),
+            () = self.connection.lost.cancelled() => Err(self.connection.loss()),
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.connection.waiting.lock();
+        for id in &self.ids {
+            waiting.remove(id);
+        }
+    }
+}

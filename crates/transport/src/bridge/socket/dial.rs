@@ -1,0 +1,119 @@
+//! Connecting: the WebSocket handshake, and upon it the handshake of a legacy client again.
+
+use futures::stream::{SplitStream, StreamExt};
+use tokio_tungstenite::connect_async_with_config;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Request;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use super::SocketLink;
+use super::connection::{Connection, Stream};
+use crate::bridge::failure::{Failure, Words};
+use crate::bridge::handshake::{Handshake, Terms};
+use crate::bridge::notice::Notice;
+use crate::bridge::output::Line;
+use crate::bridge::request::is_same_id;
+use crate::bridge::scanner::Scanner;
+
+/// The subprotocol under which MCP goes over WebSocket.
+const MCP: HeaderValue = HeaderValue::from_static("mcp");
+
+/// Why no connection stands.
+pub(super) enum NotConnected {
+    /// Another attempt may help.
+    Away(String),
+    /// Only somebody else can.
+    Refused(Failure),
+}
+
+impl SocketLink {
+    /// A connection on which the client can go on as on the one before.
+    pub(super) async fn dial(&self) -> Result<(Connection, SplitStream<Stream>), NotConnected> {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(self.options.socket_message_bytes_max))
+            .max_frame_size(Some(self.options.socket_message_bytes_max));
+        let connecting = connect_async_with_config(self.request()?, Some(config), true);
+        let connected = match tokio::time::timeout(self.options.wait_within, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => return Err(NotConnected::Away("it does not answer".to_owned())),
+        };
+        let (stream, _) = connected.map_err(|error| self.not_connected(error))?;
+        let (sink, mut stream) = stream.split();
+        let connection = Connection::new(sink);
+        let handshake = self.handshake.lock().clone();
+        if let Some(handshake) = handshake {
+            let shaking = self.shake_again(&connection, &mut stream, &handshake);
+            let late = || NotConnected::Away("it does not answer the client's handshake".to_owned());
+            tokio::time::timeout(self.options.handshake_within, shaking).await.map_err(|_| late())??;
+        }
+        Ok((connection, stream))
+    }
+
+    fn request(&self) -> Result<Request, NotConnected> {
+        let url = self.options.address.url().as_str();
+        let mut request = url.into_client_request().map_err(|error| NotConnected::Away(error.to_string()))?;
+        request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, MCP);
+        if let Some(bearer) = &self.options.bearer {
+            request.headers_mut().insert(AUTHORIZATION, bearer.header().clone());
+        }
+        Ok(request)
+    }
+
+    fn not_connected(&self, error: tungstenite::Error) -> NotConnected {
+        let tungstenite::Error::Http(response) = error else { return NotConnected::Away(error.to_string()) };
+        let words = self.words(&response);
+        NotConnected::Refused(match response.status().as_u16() {
+            401 if self.options.bearer.is_some() => Failure::WrongToken { words },
+            401 => Failure::NoToken { words },
+            403 => Failure::Forbidden { words },
+            status @ 300..=399 => Failure::Redirects { status },
+            status @ (408 | 429 | 500..) => return NotConnected::Away(format!("it answers {status}{words}")),
+            status => Failure::NoEndpoint { status, usual_path: self.options.address.usual_path(), words },
+        })
+    }
+
+    fn words(&self, response: &tungstenite::http::Response<Option<Vec<u8>>>) -> Words {
+        let body: Option<serde_json::Value> =
+            response.body().as_deref().and_then(|body| serde_json::from_slice(body).ok());
+        let said = body.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or_default();
+        Words::new(said, self.options.bearer.as_ref())
+    }
+
+    /// Makes the client's handshake again. Its answer is not for the client, which has had one.
+    async fn shake_again(
+        &self,
+        connection: &Connection,
+        stream: &mut SplitStream<Stream>,
+        handshake: &Handshake,
+    ) -> Result<(), NotConnected> {
+        let lost = || NotConnected::Away("the connection broke during the client's handshake".to_owned());
+        let sent = connection.send(&handshake.initialize).await;
+        sent.map_err(|_| lost())?.map_err(|_| lost())?;
+        let terms = loop {
+            let message = stream.next().await.and_then(Result::ok).ok_or_else(lost)?;
+            let Message::Text(text) = message else { continue };
+            let mut scanner = Scanner::new();
+            let shape = scanner.push(text.as_bytes()).and_then(|()| scanner.finish()).map_err(|_| lost())?;
+            if shape.has_method {
+                self.output.send(Line::Whole(text.into())).await;
+            } else if shape.id.is_some_and(|id| is_same_id(handshake.id.as_json(), &id)) {
+                break Terms::read(text.as_bytes()).map_err(|words| {
+                    NotConnected::Refused(Failure::NoHandshake { reason: words.text().to_owned() })
+                })?;
+            }
+        };
+        terms.go_on_from(&handshake.terms).map_err(NotConnected::Refused)?;
+        if let Some(initialized) = &handshake.initialized {
+            let sent = connection.send(initialized).await;
+            sent.map_err(|_| lost())?.map_err(|_| lost())?;
+            for notification in terms.list_changes() {
+                self.output.send(Line::Whole(notification)).await;
+            }
+        }
+        self.options.tell(&Notice::Renewed);
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! A client over a pipe in memory, the bridge, and a server behind real sockets that can be cut.
+//!
+//! - `server`: our own server; `proxy`: the way to it, which breaks when it is told to; `scripted`: servers that
+//!   answer whatever a test wants.
+//! - `eras`: what passes through the bridge is what direct stdio says, byte by byte.
+//! - `loss`: servers that go away, come back, begin anew; `once`: whatever breaks when, no call runs twice.
+//! - `refusals`: who is not let in reads why. `garbage`: what no server should send.
+//! - `bounds`: long lines, large answers, slow readers. `taking_back`: cancelled calls. `end`: who ends a bridge.
+
+mod bounds;
+mod end;
+mod eras;
+mod garbage;
+mod loss;
+mod once;
+mod proxy;
+mod refusals;
+mod scripted;
+mod server;
+mod taking_back;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+use tidegate_transport::bridge::{self, BridgeOptions, Notice};
+use tidegate_transport::stdio::{self, StdioOptions};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::Host;
+
+/// What the pipe holds while nobody reads, as pipes of an operating system do.
+const PIPE_BYTES: usize = 64 * 1024;
+/// Longer than anything takes; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What carries the messages to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    Http,
+    Socket,
+}
+
+impl Carrier {
+    const BOTH: [Self; 2] = [Self::Http, Self::Socket];
+}
+
+/// A client and whatever serves it.
+struct Client {
+    writer: WriteHalf<DuplexStream>,
+    reader: BufReader<ReadHalf<DuplexStream>>,
+    served: JoinHandle<std::io::Result<()>>,
+    shutdown: CancellationToken,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    /// Whether a handshake was made.
+    is_legacy: bool,
+}
+
+impl Client {
+    /// A client of a bridge.
+    fn bridged(mut options: BridgeOptions) -> Self {
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let heard = notices.clone();
+        options.heard_by = Arc::new(move |notice: &Notice| heard.lock().push(notice.clone()));
+        let client =
+            Self::of(|reader, writer, shutdown| tokio::spawn(bridge::serve(reader, writer, options, shutdown)));
+        Self { notices, ..client }
+    }
+
+    /// A client of the server itself.
+    fn direct(host: &Host) -> Self {
+        let service = host.service.clone();
+        let options = StdioOptions::default();
+        Self::of(|reader, writer, shutdown| tokio::spawn(stdio::serve(service, reader, writer, options, shutdown)))
+    }
+
+    fn of(
+        serve: impl FnOnce(
+            ReadHalf<DuplexStream>,
+            WriteHalf<DuplexStream>,
+            CancellationToken,
+        ) -> JoinHandle<std::io::Result<()>>,
+    ) -> Self {
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let (reader, writer) = tokio::io::split(theirs);
+        let shutdown = CancellationToken::new();
+        let served = serve(reader, writer, shutdown.clone());
+        let (reader, writer) = tokio::io::split(ours);
+        Self { writer, reader: BufReader::new(reader), served, shutdown, notices: Arc::default(), is_legacy: false }
+    }
+
+    /// Makes the handshake of `revision`.
+    async fn agree(mut self, revision: Revision) -> Self {
+        self.line(&handshake(revision)).await;
+        let answer: Value = serde_json::from_str(&self.hear().await).unwrap();
+        assert_eq!(answer["result"]["protocolVersion"], revision.name(), "{answer}");
+        self.line(INITIALIZED).await;
+        self.is_legacy = true;
+        self
+    }
+
+    /// A handshake of the newest legacy revision, or none.
+    async fn of_era(self, is_legacy: bool) -> Self {
+        if is_legacy { self.agree(Revision::NEWEST_LEGACY).await } else { self }
+    }
+
+    /// Sends a line as it is.
+    async fn line(&mut self, line: &str) {
+        self.writer.write_all(line.as_bytes()).await.unwrap();
+        self.writer.write_all(b"\n").await.unwrap();
+    }
+
+    async fn send(&mut self, id: Value, method: &str, params: Value) {
+        let line = if self.is_legacy { legacy(&id, method, &params) } else { modern(&id, method, params) };
+        self.line(&line).await;
+    }
+
+    /// Calls the tool `script`.
+    async fn call(&mut self, id: impl Into<Value>, steps: Value) {
+        self.send(id.into(), "tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await;
+    }
+
+    /// The next line; fails when there is none.
+    async fn hear(&mut self) -> String {
+        self.hear_if_open().await.expect("the output is closed")
+    }
+
+    /// The next line; none when the output is closed.
+    async fn hear_if_open(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = tokio::time::timeout(PATIENCE, self.reader.read_line(&mut line));
+        read.await.expect("nothing comes").unwrap();
+        line.pop().map(|end| {
+            assert_eq!(end, '\n');
+            line
+        })
+    }
+
+    /// The next answer, without the notifications before it.
+    async fn answer(&mut self) -> Value {
+        loop {
+            let line = self.hear().await;
+            let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            if message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
+        let id = id.into();
+        self.send(id.clone(), method, params).await;
+        let answer = self.answer().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Calls the tool `script` and hears its first text.
+    async fn text(&mut self, id: impl Into<Value>, steps: Value) -> String {
+        let id = id.into();
+        self.call(id.clone(), steps).await;
+        let answer = self.answer().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        text(&answer).to_owned()
+    }
+
+    /// Whether the bridge still passes calls on.
+    async fn lives(&mut self) {
+        assert_eq!(self.text("alive?", json!([["text", "yes"]])).await, "yes");
+    }
+
+    /// Closes our side and hears the rest.
+    async fn close(mut self) -> Vec<String> {
+        self.writer.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        while let Some(line) = self.hear_if_open().await {
+            rest.push(line);
+        }
+        self.served.await.unwrap().unwrap();
+        rest
+    }
+}
+
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+fn handshake(revision: Revision) -> String {
+    let about = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": about});
+    legacy(&json!("hello"), "initialize", &params)
+}
+
+fn legacy(id: &Value, method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+fn modern(id: &Value, method: &str, mut params: Value) -> String {
+    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+    meta["io.modelcontextprotocol/protocolVersion"] = json!(Revision::V2026_07_28.name());
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    legacy(id, method, &params)
+}
+
+fn cancelled(id: &Value) -> String {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string()
+}
+
+/// The text of the first block of a result.
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// Waits until something holds; fails when it does not within a long time.
+async fn until(mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it never came to hold");
+}

@@ -1,0 +1,79 @@
+//! Long lines, large answers, slow readers.
+
+use serde_json::json;
+use tidegate_transport::bridge::BridgeOptions;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+
+use super::server::Server;
+use super::{Carrier, Client, text, until};
+use crate::host::FLOOD_CHUNK;
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_refused_and_the_next_one_heard() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = Client::bridged(BridgeOptions { message_bytes_max: 1_000, ..server.options() });
+        client.line(&"x".repeat(100_000)).await;
+        assert_eq!(
+            client.hear().await,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: the message is longer than 1000 bytes"}}"#
+        );
+        client.lives().await;
+    }
+}
+
+#[tokio::test]
+async fn a_large_answer_is_intact_and_holds_no_small_one_up() {
+    for carrier in Carrier::BOTH {
+        for is_legacy in [true, false] {
+            let server = Server::start(carrier).await;
+            let mut client = server.client().of_era(is_legacy).await;
+            let chunks = 100;
+            client.call("large", json!([["flood", chunks * FLOOD_CHUNK.len()], ["wait", null], ["text", "!"]])).await;
+            until(|| server.open_calls() == 1).await;
+            for id in 0..100 {
+                assert_eq!(client.text(id, json!([["text", "small"]])).await, "small");
+            }
+            server.host.gate.cancel();
+            let answer = client.answer().await;
+            assert_eq!(answer["id"], "large");
+            assert!(text(&answer) == format!("{}!", FLOOD_CHUNK.repeat(chunks)), "{carrier:?}: not intact");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_hears_everything() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = server.client();
+        let count = 100;
+        for id in 0..count {
+            client.call(id, json!([["flood", FLOOD_CHUNK.len()]])).await;
+        }
+        // More than the pipe and the queue hold.
+        until(|| server.counts.most() == count).await;
+        let mut heard = vec![false; count as usize];
+        for _ in 0..count {
+            let answer = client.answer().await;
+            heard[answer["id"].as_u64().unwrap() as usize] = true;
+            assert!(text(&answer) == *FLOOD_CHUNK);
+            tokio::task::yield_now().await;
+        }
+        assert!(heard.into_iter().all(|heard| heard));
+    }
+}
+
+#[tokio::test]
+async fn blank_lines_and_a_last_line_without_an_end_are_heard() {
+    let server = Server::start(Carrier::Http).await;
+    let mut client = server.client();
+    client.line("\n \r\n").await;
+    let line = super::modern(&json!(1), "tools/list", json!({}));
+    client.writer.write_all(line.as_bytes()).await.unwrap();
+    client.writer.shutdown().await.unwrap();
+    let mut heard = String::new();
+    client.reader.read_line(&mut heard).await.unwrap();
+    assert!(heard.contains("\"id\":1,\"result\""), "{heard}");
+    assert_eq!(client.hear_if_open().await, None);
+}

@@ -1,0 +1,103 @@
+//! Who ends a bridge, and what becomes of its calls and its session.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate_transport::bridge::BridgeOptions;
+use tokio::io::AsyncWriteExt;
+
+use super::scripted::{Scripted, json as json_response, response};
+use super::server::Server;
+use super::{Carrier, Client, until};
+
+#[tokio::test]
+async fn open_calls_may_end_after_the_client_closed_its_side() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = server.client();
+        client.call(1, json!([["wait", null], ["text", "late"]])).await;
+        until(|| server.open_calls() == 1).await;
+        client.writer.shutdown().await.unwrap();
+        server.host.gate.cancel();
+        assert_eq!(super::text(&client.answer().await), "late");
+        assert_eq!(client.hear_if_open().await, None);
+        client.served.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn calls_that_do_not_end_are_given_up() {
+    for carrier in Carrier::BOTH {
+        for is_legacy in [true, false] {
+            let server = Server::start(carrier).await;
+            let options = BridgeOptions { drain_within: Duration::from_millis(50), ..server.options() };
+            let mut client = Client::bridged(options).of_era(is_legacy).await;
+            client.call(1, json!([["wait", null]])).await;
+            until(|| server.open_calls() == 1).await;
+            assert!(client.close().await.is_empty());
+            // Dropping cancels, and where it does not the end of the session does.
+            until(|| server.open_calls() == 0).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_it_like_the_client_does() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = server.client().of_era(true).await;
+        client.call(1, json!([["wait", null], ["text", "late"]])).await;
+        until(|| server.open_calls() == 1).await;
+        client.shutdown.cancel();
+        server.host.gate.cancel();
+        assert_eq!(super::text(&client.answer().await), "late");
+        assert_eq!(client.hear_if_open().await, None);
+        client.served.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_ends_it() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let options = BridgeOptions { drain_within: Duration::from_millis(50), ..server.options() };
+        let mut client = Client::bridged(options);
+        client.call(1, json!([["wait", null]])).await;
+        until(|| server.open_calls() == 1).await;
+        let Client { reader, writer, served, .. } = client;
+        drop((reader, writer));
+        tokio::time::timeout(super::PATIENCE, served).await.expect("it does not end").unwrap().unwrap();
+        until(|| server.open_calls() == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn the_session_is_ended_at_the_server() {
+    let server = Scripted::start(|asked| match asked.method.as_str() {
+        "POST" if asked.message()["method"] == "initialize" => {
+            let body =
+                json!({"jsonrpc": "2.0", "id": "hello", "result": {"protocolVersion": "2025-11-25"}}).to_string();
+            response("200 OK", &[("Content-Type", "application/json"), ("MCP-Session-Id", "s-1")], &body)
+        }
+        "POST" => response("202 Accepted", &[], ""),
+        "GET" => response("405 Method Not Allowed", &[], ""),
+        _ => json_response(""),
+    })
+    .await;
+    let client = server.client().of_era(true).await;
+    until(|| server.methods().contains(&"GET".to_owned())).await;
+    assert!(client.close().await.is_empty());
+    assert_eq!(server.methods(), ["initialize", "notifications/initialized", "GET", "DELETE"]);
+    let asked = server.asked.lock();
+    assert!(asked[1..].iter().all(|asked| asked.header("mcp-session-id") == Some("s-1")));
+}
+
+#[tokio::test]
+async fn a_bridge_to_nowhere_ends_too() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        server.proxy.go_away().await;
+        let client = server.client();
+        assert!(client.close().await.is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! The way to a server, which breaks when it is told to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+
+/// Passes bytes between connections and whichever server it leads to.
+pub(super) struct Proxy {
+    pub(super) address: SocketAddr,
+    target: Arc<Mutex<SocketAddr>>,
+    /// By the address that each came from.
+    connections: Arc<Mutex<Vec<(SocketAddr, AbortHandle)>>>,
+    listening: Mutex<Option<AbortHandle>>,
+}
+
+impl Proxy {
+    pub(super) async fn start(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Self {
+            address: listener.local_addr().unwrap(),
+            target: Arc::new(Mutex::new(target)),
+            connections: Arc::default(),
+            listening: Mutex::default(),
+        };
+        proxy.listen(listener);
+        proxy
+    }
+
+    fn listen(&self, listener: TcpListener) {
+        let (target, connections) = (self.target.clone(), self.connections.clone());
+        let listening = tokio::spawn(async move {
+            loop {
+                let Ok((mut near, peer)) = listener.accept().await else { continue };
+                let target = *target.lock();
+                let connection = tokio::spawn(async move {
+                    if let Ok(mut far) = TcpStream::connect(target).await {
+                        let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    }
+                });
+                connections.lock().push((peer, connection.abort_handle()));
+            }
+        });
+        *self.listening.lock() = Some(listening.abort_handle());
+    }
+
+    /// Leads new connections to another server.
+    pub(super) fn lead_to(&self, target: SocketAddr) {
+        *self.target.lock() = target;
+    }
+
+    /// Breaks all connections, and returns when their other ends have heard of it.
+    pub(super) async fn cut(&self) {
+        // The last connection is the last to end.
+        let mut last = TcpStream::connect(self.address).await.unwrap();
+        let address = last.local_addr().unwrap();
+        while !self.connections.lock().iter().any(|(peer, _)| *peer == address) {
+            tokio::task::yield_now().await;
+        }
+        self.break_off();
+        let _ = last.read(&mut [0]).await;
+        tokio::task::yield_now().await;
+    }
+
+    /// Breaks all connections.
+    pub(super) fn break_off(&self) {
+        for (_, connection) in self.connections.lock().drain(..) {
+            connection.abort();
+        }
+    }
+
+    /// Takes no connections any more, and breaks those that stand.
+    pub(super) async fn go_away(&self) {
+        if let Some(listening) = self.listening.lock().take() {
+            listening.abort();
+        }
+        // The port is free once the task has gone. A connection that was taken before ends like the others.
+        let mut last = None;
+        while let Ok(connection) = TcpStream::connect(self.address).await {
+            last = Some(connection);
+            tokio::task::yield_now().await;
+        }
+        self.break_off();
+        if let Some(mut last) = last {
+            let _ = last.read(&mut [0]).await;
+        }
+        tokio::task::yield_now().await;
+    }
+
+    /// Takes connections again.
+    pub(super) async fn come_back(&self) {
+        self.listen(TcpListener::bind(self.address).await.unwrap());
+    }
+}

@@ -1,0 +1,153 @@
+//! Who is not let in reads why, which server it was, and what to do; and the server is not asked again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::{Authenticator, Credentials, Grants, Principal, Proof, Unauthenticated};
+use tidegate_mcp::Revision;
+use tidegate_transport::bridge::{Bearer, BridgeOptions, Notice, ServerAddress};
+use tidegate_transport::http::HttpOptions;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::scripted::{Scripted, response};
+use super::server::Server;
+use super::{Carrier, Client, handshake};
+
+/// Lets in who shows `key`.
+struct OneKey;
+
+#[async_trait]
+impl Authenticator for OneKey {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        match credentials.bearer {
+            Some("key") => Ok(Arc::new(Principal::new("ann", Proof::Key, Arc::new(Grants::everything())))),
+            Some(_) => Err(Unauthenticated::Invalid),
+            None => Err(Unauthenticated::Missing),
+        }
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+/// What an answer's error says after the address of its server.
+fn said(answer: &Value) -> String {
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    message.split_once(": ").unwrap().1.to_owned()
+}
+
+#[tokio::test]
+async fn who_proves_nobody_is_told_how_to() {
+    let options = HttpOptions { authenticator: Arc::new(OneKey), ..HttpOptions::default() };
+    let server = Server::with(Carrier::Http, options).await;
+    let mut client = server.client();
+    let modern = client.ask(1, "tools/list", json!({})).await;
+    insta::assert_snapshot!(said(&modern), @"the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment; the server says: this server asks who calls: send Authorization: Bearer with a key or token");
+    assert_eq!(modern["error"]["data"], json!({"kind": "unauthenticated", "mayHaveRun": false}));
+    client.line(&handshake(Revision::NEWEST_LEGACY)).await;
+    assert_eq!(said(&client.answer().await), said(&modern));
+    assert!(client.close().await.is_empty());
+
+    let mut client = server.client_with("wrong");
+    insta::assert_snapshot!(said(&client.ask(1, "tools/list", json!({})).await), @"the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER; the server says: the key or token is not valid");
+
+    for is_legacy in [true, false] {
+        server.client_with("key").of_era(is_legacy).await.lives().await;
+    }
+}
+
+#[tokio::test]
+async fn the_servers_own_words_are_passed_on_without_the_token() {
+    let words =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no \u001b[31m luck with secret-token"}}"#;
+    let server = Scripted::start(|_| response("403 Forbidden", &[("Content-Type", "application/json")], words)).await;
+    let bearer = Some(Bearer::parse("secret-token").unwrap());
+    let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
+    let answer = client.ask(1, "tools/list", json!({})).await;
+    insta::assert_snapshot!(said(&answer), @"the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN; the server says: no  [31m luck with …");
+    assert_eq!(answer["error"]["data"]["kind"], "forbidden");
+    assert_eq!(server.methods().len(), 1);
+    assert_eq!(server.asked.lock()[0].header("authorization"), Some("Bearer secret-token"));
+}
+
+#[tokio::test]
+async fn each_status_has_its_words() {
+    let mut told = String::new();
+    for status in ["302 Found", "400 Bad Request", "404 Not Found", "429 Too Many Requests", "503 Service Unavailable"]
+    {
+        let answer = response(status, &[("Location", "http://elsewhere/mcp"), ("Content-Type", "text/html")], "<html>");
+        let server = Scripted::start(move |_| answer.clone()).await;
+        let bearer = Some(Bearer::parse("secret").unwrap());
+        let mut client = Client::bridged(BridgeOptions { bearer, ..server.options() });
+        told += &said(&client.ask(1, "tools/list", json!({})).await);
+        told.push('\n');
+        assert_eq!(server.methods().len(), 1, "{status}");
+    }
+    insta::assert_snapshot!(told, @r#"
+    the server redirects (302), which is not followed; give --connect the address that it redirects to
+    the server refuses the call (400)
+    there is no MCP at that address (404); a Tidegate has it at /mcp
+    the server refuses the call (429)
+    the server failed (503); the call may have run
+    "#);
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_no_request_is_about_the_only_one() {
+    let words = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32077,"message":"not you","data":[1.0]}}"#;
+    let server = Scripted::start(|_| response("400 Bad Request", &[("Content-Type", "application/json")], words)).await;
+    let mut client = server.client();
+    client.send(json!("x"), "tools/list", json!({})).await;
+    assert_eq!(client.hear().await, words.replace("null", "\"x\""));
+}
+
+/// A WebSocket server that lets nobody in.
+async fn refusing(status: &'static str) -> (BridgeOptions, Arc<std::sync::atomic::AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_buf(&mut request).await.unwrap();
+            }
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (BridgeOptions::new(ServerAddress::parse(&format!("ws://{address}/mcp/ws")).unwrap()), count)
+}
+
+#[tokio::test]
+async fn a_websocket_that_is_refused_is_not_tried_again_until_a_call_comes() {
+    let mut told = String::new();
+    for status in ["401 Unauthorized", "403 Forbidden", "404 Not Found", "301 Moved Permanently"] {
+        let (options, count) = refusing(status).await;
+        let mut client = Client::bridged(options);
+        let answer = client.ask(1, "tools/list", json!({})).await;
+        told += &said(&answer);
+        told.push('\n');
+        let asked = count.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(asked <= 2, "{asked}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(count.load(std::sync::atomic::Ordering::SeqCst) <= 2);
+        assert!(client.notices.lock().iter().all(|notice| matches!(notice, Notice::Refused(_))));
+    }
+    insta::assert_snapshot!(told, @r#"
+    the server wants to know who calls (401); give the bridge a token with --bearer TOKEN, or with TIDEGATE_BEARER in its environment
+    the server refuses this caller (403); a token of somebody who may call it is given with --bearer TOKEN
+    there is no MCP at that address (404); a Tidegate has it at /mcp/ws
+    the server redirects (301), which is not followed; give --connect the address that it redirects to
+    "#);
+}

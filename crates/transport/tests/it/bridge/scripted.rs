@@ -1,0 +1,108 @@
+//! An HTTP server that answers whatever a test wants, and notes what it was asked.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tidegate_transport::bridge::{BridgeOptions, ServerAddress};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::Client;
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    head: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        headers.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub(super) fn message(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// The server.
+pub(super) struct Scripted {
+    pub(super) address: SocketAddr,
+    pub(super) asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Scripted {
+    /// Answers each request with the bytes that `answer` gives, and closes its connection.
+    pub(super) async fn start(answer: impl Fn(&Asked) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (noted, answer) = (asked.clone(), Arc::new(answer));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (noted, answer) = (noted.clone(), answer.clone());
+                tokio::spawn(async move {
+                    let mut stream = stream;
+                    let Some(asked) = read_request(&mut stream).await else { return };
+                    noted.lock().push(asked.clone());
+                    let _ = stream.write_all(&answer(&asked)).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        Self { address, asked }
+    }
+
+    pub(super) fn options(&self) -> BridgeOptions {
+        BridgeOptions::new(ServerAddress::parse(&format!("http://{}/mcp", self.address)).unwrap())
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client::bridged(self.options())
+    }
+
+    /// The methods of the messages that came, in order; those without a body by their HTTP method.
+    pub(super) fn methods(&self) -> Vec<String> {
+        let method = |asked: &Asked| asked.message()["method"].as_str().unwrap_or(&asked.method).to_owned();
+        self.asked.lock().iter().map(method).collect()
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let head_end = loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end;
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
+    let method = head.split(' ').next().unwrap().to_owned();
+    let mut asked = Asked { method, head, body: bytes.split_off(head_end + 4) };
+    let length = asked.header("content-length").map_or(0, |length| length.parse().unwrap());
+    while asked.body.len() < length {
+        stream.read_buf(&mut asked.body).await.ok()?;
+    }
+    Some(asked)
+}
+
+/// A response with a body.
+pub(super) fn response(status: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len()).into()
+}
+
+pub(super) fn json(body: &str) -> Vec<u8> {
+    response("200 OK", &[("Content-Type", "application/json")], body)
+}
+
+pub(super) fn events(body: &str) -> Vec<u8> {
+    response("200 OK", &[("Content-Type", "text/event-stream")], body)
+}

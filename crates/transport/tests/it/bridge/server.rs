@@ -1,0 +1,111 @@
+//! Our own server behind a proxy.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_transport::Metrics;
+use tidegate_transport::bridge::{Bearer, BridgeOptions, ServerAddress};
+use tidegate_transport::http::{self, HttpOptions};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::proxy::Proxy;
+use super::{Carrier, Client};
+use crate::host::Host;
+
+/// How often each call was begun, by its arguments.
+#[derive(Default)]
+pub(super) struct Counts(Mutex<HashMap<String, u32>>);
+
+impl Subscriber for Counts {
+    fn hear(&self, event: Event<'_>) {
+        if let Event::CallStarted { job } = event {
+            let arguments = serde_json::to_string(job.arguments()).unwrap();
+            *self.0.lock().entry(arguments).or_default() += 1;
+        }
+    }
+}
+
+impl Counts {
+    /// How often a call with `mark` in its arguments was begun.
+    pub(super) fn of(&self, mark: &str) -> u32 {
+        self.0.lock().iter().filter(|(arguments, _)| arguments.contains(mark)).map(|(_, count)| count).sum()
+    }
+
+    /// The most that any call was begun.
+    pub(super) fn most(&self) -> u32 {
+        self.0.lock().values().copied().max().unwrap_or_default()
+    }
+}
+
+/// A server that can go away, come back and begin anew at the same address.
+pub(super) struct Server {
+    pub(super) host: Host,
+    pub(super) counts: Arc<Counts>,
+    pub(super) proxy: Proxy,
+    carrier: Carrier,
+    options: HttpOptions,
+    _running: DropGuard,
+}
+
+impl Server {
+    pub(super) async fn start(carrier: Carrier) -> Self {
+        Self::with(carrier, HttpOptions::default()).await
+    }
+
+    pub(super) async fn with(carrier: Carrier, options: HttpOptions) -> Self {
+        let counts = Arc::new(Counts::default());
+        let (host, address, running) = begin(&counts, &options).await;
+        Self { host, counts, proxy: Proxy::start(address).await, carrier, options, _running: running }
+    }
+
+    /// Replaces the server by one that knows nothing of the one before, which ends at once.
+    pub(super) async fn begin_anew(&mut self) {
+        self.replace().await;
+        self.proxy.cut().await;
+    }
+
+    /// The same while connections to the one before still break.
+    pub(super) async fn replace(&mut self) {
+        let (host, address, running) = begin(&self.counts, &self.options).await;
+        self.proxy.lead_to(address);
+        self.host = host;
+        self._running = running;
+    }
+
+    pub(super) fn options(&self) -> BridgeOptions {
+        let address = match self.carrier {
+            Carrier::Http => format!("http://{}/mcp", self.proxy.address),
+            Carrier::Socket => format!("ws://{}/mcp/ws", self.proxy.address),
+        };
+        BridgeOptions::new(ServerAddress::parse(&address).unwrap())
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client::bridged(self.options())
+    }
+
+    pub(super) fn client_with(&self, bearer: &str) -> Client {
+        Client::bridged(BridgeOptions { bearer: Some(Bearer::parse(bearer).unwrap()), ..self.options() })
+    }
+
+    /// How many calls are open.
+    pub(super) fn open_calls(&self) -> usize {
+        self.host.service.registry().jobs().open_count()
+    }
+}
+
+async fn begin(counts: &Arc<Counts>, options: &HttpOptions) -> (Host, SocketAddr, DropGuard) {
+    let host = Host::heard_by(Events::new([counts.clone() as Arc<dyn Subscriber>]));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    let service = host.service.clone();
+    let options = HttpOptions { drain_within: Duration::ZERO, ..options.clone() };
+    http::serve(listener, service, Arc::new(Metrics::new()), options, shutdown.clone()).unwrap();
+    (host, address, shutdown.drop_guard())
+}
