@@ -28,7 +28,6 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*", "tokio-tungstenite"], &["tidegate-transport"]),
     (&["clap", "clap_*"], &["tidegate"]),
     (&["reqwest"], &["tidegate-tools", "tidegate-transport", "tidegate"]),
-    (&["tokio-tungstenite", "tungstenite"], &["tidegate-transport"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["datafusion", "datafusion-*", "object_store", "parquet"], &["tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
