@@ -25,6 +25,7 @@ ASKED = (
     "sql binds parameters",
     "format markdown",
     "an answer over its budget ends with a line that says so",
+    "the largest answer that is given arrives whole",
     "an unknown table gets the nearest name",
 )
 WAIT_SECONDS_MAX = 60

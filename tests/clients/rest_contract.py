@@ -58,7 +58,7 @@ def contract(url: str, folder: Path, *options: str) -> None:
     print(f"     {counted[0].strip() if counted else 'no calls were made'}")
     # Its own heading is left out; what it found stands from here on.
     found = done.stdout.split("= FAILURES =")[-1].split("= ERRORS =")[-1]
-    assert done.returncode == 0, f"exit code {done.returncode}:\n{found[-8000:]}{done.stderr[-2000:]}"
+    assert done.returncode == 0, f"exit code {done.returncode}:\n{found[:8000]}{done.stderr[-2000:]}"
     assert counted and int(counted[1]) > 100, done.stdout[-2000:]
 
 
