@@ -29,7 +29,7 @@ SAID = {
     "bridge.md": [['"id":1', '"tools"', '"get_schema"']],
     "rest.md": [['{"name":"demo"', "dep_delay", "carrier,n"]],
     "sse.md": [["event: message", '"protocolVersion":"2024-11-05"', '"id":2', '"get_schema"']],
-    "websocket.md": [['"id":1', '"get_schema"', "1000"]],
+    "websocket.md": [['"id":1', '"get_schema"', "\n1005"]],
 }
 # What is written to a block's standard input: the bridge speaks MCP with whoever starts it.
 TYPED = {
@@ -50,17 +50,22 @@ def run(block: str, url: str, typed: str, folder: str) -> str:
     (Path(folder) / "tidegate").unlink(missing_ok=True)
     (Path(folder) / "tidegate").symlink_to(os.environ["TIDEGATE_BINARY"])
     path = [folder, str(Path(os.environ["TIDEGATE_NODE"]).parent), os.environ["PATH"]]
-    done = subprocess.run(
-        ["bash", "-c", with_address],
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=BLOCK_SECONDS_MAX,
-        cwd=folder,
-        env={**os.environ, "PATH": ":".join(path)},
-    )
-    assert done.returncode == 0, f"exit code {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}"
-    return done.stdout
+    output = Path(folder) / "output"
+    # A file, not a pipe: what a block leaves running in the background would keep a pipe open.
+    with output.open("w") as file:
+        done = subprocess.run(
+            ["bash", "-c", with_address],
+            input=typed,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=BLOCK_SECONDS_MAX,
+            cwd=folder,
+            env={**os.environ, "PATH": ":".join(path)},
+        )
+    said = output.read_text(encoding="utf-8")
+    assert done.returncode == 0, f"exit code {done.returncode}: {said[-1000:]}"
+    return said
 
 
 def main() -> int:
