@@ -24,7 +24,7 @@ def command(transport: str) -> list[str]:
     environment = os.environ
     binary = [environment["TIDEGATE_BINARY"], "stdio"]
     if transport == "stdio":
-        return [*binary, environment["TIDEGATE_SHOP"], environment["TIDEGATE_LARGE"]]
+        return [*binary, "--config", environment["TIDEGATE_CONFIGURATION"]]
     return [*binary, "--connect", address(transport.removeprefix("bridge-"))]
 
 

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const { TIDEGATE_BINARY, TIDEGATE_LARGE, TIDEGATE_NODE_PACKAGES, TIDEGATE_PYTHON, TIDEGATE_RECORDINGS, TIDEGATE_SHOP, TIDEGATE_URL } =
+const { TIDEGATE_BINARY, TIDEGATE_CONFIGURATION, TIDEGATE_NODE_PACKAGES, TIDEGATE_PYTHON, TIDEGATE_RECORDINGS, TIDEGATE_URL } =
   process.env;
 const { questions: QUESTIONS, endless: ENDLESS } = JSON.parse(readFileSync(join(import.meta.dirname, "questions.json"), "utf8"));
 const TEE = join(import.meta.dirname, "..", "wire", "stdio_tee.py");
@@ -28,7 +28,7 @@ export const ADDRESSES = {
 /** A server of its own over standard input and output, recorded. */
 export const COMMAND = {
   command: TIDEGATE_PYTHON,
-  args: [TEE, TIDEGATE_RECORDINGS, TIDEGATE_BINARY, "stdio", TIDEGATE_SHOP, TIDEGATE_LARGE],
+  args: [TEE, TIDEGATE_RECORDINGS, TIDEGATE_BINARY, "stdio", "--config", TIDEGATE_CONFIGURATION],
 };
 
 let passed = 0;
