@@ -32,6 +32,7 @@ INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build
 SIZE_MAX = 16 * 1024 * 1024
 ROW_BYTES = 1024
 ATTEMPT_SECONDS_MAX = 60
+SAID_CHARACTERS_MAX = 200
 UNBOUNDED = ["--inline-bytes", "unlimited", "--log", "error"]
 
 TRANSPORTS = {
@@ -162,6 +163,15 @@ def largest(probe: Probe | Inspector) -> tuple[int, str]:
     return taken, outcome
 
 
+def row(client: Client, transport: str, taken: int, outcome: str) -> str:
+    # Whether the inspector asks for progress, and so for events, is its own affair.
+    how = TRANSPORTS[transport] if client.command else TRANSPORTS[transport].removesuffix(", as JSON")
+    shown = f"{taken:,} bytes" if taken < SIZE_MAX else "16 MiB and more"
+    # Where in the probe it came up tells a reader nothing.
+    said = re.sub(r" \(\w+\.\w+:\d+\)|[|`]", "", outcome)[:SAID_CHARACTERS_MAX]
+    return f"| {client.title} | {how} | {shown} | {f'`{said}`' if said else ''} |\n"
+
+
 def measured(shop: str, home: str) -> list[str]:
     """The lines of the table."""
     binary = os.environ["TIDEGATE_BINARY"]
@@ -182,9 +192,7 @@ def measured(shop: str, home: str) -> list[str]:
                 )
                 taken, outcome = largest(probe)
                 probe.close()
-                shown = f"{taken:,} bytes" if taken < SIZE_MAX else "16 MiB and more"
-                said = f"`{outcome.replace('|', ' ').replace('`', '')[:120]}`" if outcome else ""
-                lines.append(f"| {client.title} | {TRANSPORTS[transport]} | {shown} | {said} |\n")
+                lines.append(row(client, transport, taken, outcome))
                 print(lines[-1], end="", file=sys.stderr, flush=True)
     return lines
 
