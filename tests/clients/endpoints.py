@@ -22,10 +22,11 @@ def address(transport: str) -> str:
 def command(transport: str) -> list[str]:
     """The command that speaks MCP over its standard input and output."""
     environment = os.environ
-    binary = [environment["TIDEGATE_BINARY"], "stdio"]
+    server = [environment["TIDEGATE_BINARY"], "stdio"]
     if transport == "stdio":
-        return [*binary, "--config", environment["TIDEGATE_CONFIGURATION"]]
-    return [*binary, "--connect", address(transport.removeprefix("bridge-"))]
+        # Not `--config`: the inspector takes that for its own, wherever it stands.
+        return ["env", f"TIDEGATE_CONFIG={environment['TIDEGATE_CONFIGURATION']}", *server]
+    return [*server, "--connect", address(transport.removeprefix("bridge-"))]
 
 
 def recorded_command(transport: str) -> list[str]:
