@@ -93,30 +93,52 @@ async fn tables_of_several_databases_are_joined() {
     assert_snapshot!(scene.rows("
         SELECT c.name, count(*) AS orders, sum(o.total) AS total
         FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id GROUP BY c.name ORDER BY c.name").await, @r"
-    Ann|2|10.49
-    Ben|1|20.0
-    Cy|1|7.25
+    name,orders,total
+    Ann,2,10.49
+    Ben,1,20.0
+    Cy,1,7.25
     ");
     assert_snapshot!(scene.rows("
         SELECT o.id, c.name FROM sales.orders o LEFT JOIN crm.customers c ON c.id = o.customer_id ORDER BY o.id").await, @r"
-    1|Ann
-    2|Ben
-    3|Ann
-    4|Cy
-    5|null
+    id,name
+    1,Ann
+    2,Ben
+    3,Ann
+    4,Cy
+    5,
     ");
     // Names as the catalog lists them, and tables of folders.
-    assert_snapshot!(scene.rows("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @"Ann");
-    assert_snapshot!(scene.rows("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @"");
+    assert_snapshot!(scene.rows("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @r"
+    name
+    Ann
+    ");
+    assert_snapshot!(scene.rows("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @r"
+    id,name
+    1,Ann
+    ");
 }
 
 #[tokio::test]
 async fn the_catalog_is_that_of_all_members() {
     let scene = scene();
-    assert_snapshot!(scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await, @"");
-    assert_snapshot!(scene.call("get_schema", &[("database", "all"), ("table", "crm.customers"), ("format", "csv")]).await, @"");
+    assert_snapshot!(scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await, @r"
+    database,name,rows,comment
+    all,crm.customers,,
+    all,crm.mixed,,
+    all,crm.visits,,
+    all,sales.2024,1,folder of 1 CSV files
+    all,sales.orders,5,CSV file
+    ");
+    assert_snapshot!(scene.call("get_schema", &[("database", "all"), ("table", "crm.customers"), ("format", "csv")]).await, @r"
+    name,type,nullable,comment
+    id,INTEGER,false,primary key
+    name,TEXT,true,
+    country,TEXT,true,
+    score,NUMERIC,true,
+    since,DATE,true,
+    ");
     // Its tables are asked by their names as any others.
-    assert_snapshot!(scene.call("query", &[("database", "all"), ("table", "crm.customers"), ("extract", "name")]).await, @"");
+    assert_snapshot!(scene.call("query", &[("database", "all"), ("table", "crm.customers"), ("extract", "name")]).await, @r#"["Ann","Ben","Cy"]"#);
 }
 
 #[tokio::test]
@@ -158,34 +180,48 @@ async fn members_do_what_they_can_do_as_well() {
 async fn what_is_pushed_down_answers_the_same() {
     let scene = scene();
     assert_snapshot!(scene.rows("
-        SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'DE'").await, @"");
+        SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'DE'").await, @"id");
     assert_snapshot!(scene.rows("
         SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'de' ORDER BY 1").await, @r"
+    id
     1
     3
     ");
     assert_snapshot!(scene.rows("SELECT name FROM crm.customers WHERE name > 'B' ORDER BY name DESC").await, @r"
+    name
     Cy
     Ben
     ");
     assert_snapshot!(scene.rows("SELECT c.name, v.pages FROM crm.customers c LEFT JOIN crm.visits v ON v.customer_id = c.id AND v.pages > 2 ORDER BY 1, 2").await, @r"
-    Ann|3
-    Ann|5
-    Ben|null
-    Cy|null
+    name,pages
+    Ann,3
+    Ann,5
+    Ben,
+    Cy,
     ");
     assert_snapshot!(scene.rows("SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id ORDER BY 1").await, @r"
-    1|2|8|4.0|5
-    2|1|1|1.0|1
-    null|1|8|8.0|8
+    customer_id,count(*),sum(crm.visits.pages),avg(crm.visits.pages),max(crm.visits.pages)
+    1,2,8,4.0,5
+    2,1,1,1.0,1
+    ,1,8,8.0,8
     ");
-    assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @"0|null");
-    assert_snapshot!(scene.rows("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @"3|Cy");
-    assert_snapshot!(scene.rows("SELECT count(*) FROM crm.customers, sales.orders").await, @"15");
+    assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @r"
+    count(*),sum(crm.visits.pages)
+    0,
+    ");
+    assert_snapshot!(scene.rows("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @r"
+    id,name
+    3,Cy
+    ");
+    assert_snapshot!(scene.rows("SELECT count(*) FROM crm.customers, sales.orders").await, @r"
+    count(*)
+    15
+    ");
     assert_snapshot!(scene.rows("SELECT score, since FROM crm.customers ORDER BY id").await, @r"
-    1.5|2020-01-01
-    2.0|2021-06-01
-    null|null
+    score,since
+    1.5,2020-01-01
+    2.0,2021-06-01
+    ,
     ");
 }
 
@@ -280,5 +316,8 @@ async fn a_member_that_is_gone_takes_its_own_tables_along_only() {
     std::fs::remove_file(scene.folder.path().join("crm.db")).unwrap();
     let tables = scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await;
     assert!(tables.contains("sales.orders"), "{tables}");
-    assert_snapshot!(scene.rows("SELECT count(*) AS n FROM sales.orders").await, @"");
+    assert_snapshot!(scene.rows("SELECT count(*) AS n FROM sales.orders").await, @r"
+    n
+    5
+    ");
 }
