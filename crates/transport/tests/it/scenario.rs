@@ -22,6 +22,7 @@ mod world;
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
+use serde_json::{Map, Value};
 use tidegate_core::Snapshot;
 
 use self::channel::{Channel, Transport};
@@ -104,12 +105,15 @@ fn list_of(list: List) -> Ask {
     Ask::List(ListAsk { of: list, cursor: None })
 }
 
-/// Every entry of that sort, whoever may reach it, and how it is reached.
+/// Every entry of that sort, whoever may reach it, and a call of it that goes no further than its arguments.
 fn entries(snapshot: &Snapshot, list: List) -> Vec<(String, Ask)> {
     let of = |kind| snapshot.entries().filter(move |entry| entry.kind == kind).map(|entry| entry.name.to_owned());
+    let arguments = Map::from_iter([("no such argument".to_owned(), Value::Null)]);
+    let call = |tool| Ask::Call(CallAsk { tool, arguments: arguments.clone(), progress: false });
+    let prompt = |name| Ask::Prompt(PromptAsk { name, arguments: arguments.clone() });
     match list {
-        List::Tools => of("tool").map(|name| (name.clone(), Ask::Call(CallAsk::new(name)))).collect(),
-        List::Prompts => of("prompt").map(|name| (name.clone(), Ask::Prompt(PromptAsk::new(name)))).collect(),
+        List::Tools => of("tool").map(|name| (name.clone(), call(name))).collect(),
+        List::Prompts => of("prompt").map(|name| (name.clone(), prompt(name))).collect(),
         List::Resources => world::URIS.map(|uri| (uri.to_owned(), Ask::Read(uri.to_owned()))).into(),
         List::Templates => Vec::new(),
     }

@@ -25,6 +25,10 @@ pub(crate) struct Head {
     headers: Vec<(String, String)>,
 }
 
+/// A connection that was closed within a body.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
 /// A whole response.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -120,16 +124,24 @@ impl Connection {
 
     /// The next chunk of a chunked body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+        self.chunk_or_break().await.expect("the body breaks off")
+    }
+
+    /// The same of a body that may break off.
+    pub(crate) async fn chunk_or_break(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let size = self.line().await;
+        if size.is_empty() {
+            return Err(Broken);
+        }
         let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no chunk: {size:?}"));
         if size == 0 {
             self.trailers = self.fields().await;
-            return None;
+            return Ok(None);
         }
         let mut chunk = vec![0; size + 2];
         timeout(PATIENCE, self.stream.read_exact(&mut chunk)).await.unwrap().unwrap();
         assert_eq!(chunk.split_off(size), b"\r\n");
-        Some(chunk)
+        Ok(Some(chunk))
     }
 
     /// What comes of a chunked body until the connection breaks; it must not end before.

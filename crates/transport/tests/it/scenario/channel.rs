@@ -49,15 +49,8 @@ pub(super) trait Client: Send {
 }
 
 impl Transport {
-    pub(super) const ALL: [Self; 7] = [
-        Self::Stdio,
-        Self::Http,
-        Self::Sse,
-        Self::WebSocket,
-        Self::Rest,
-        Self::BridgedHttp,
-        Self::BridgedSocket,
-    ];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Stdio, Self::Http, Self::Sse, Self::WebSocket, Self::Rest, Self::BridgedHttp, Self::BridgedSocket];
 
     /// The name by which steps name it.
     pub(super) fn name(self) -> &'static str {

@@ -19,7 +19,9 @@ pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replay
         let heard = channels.iter().zip(replays).filter_map(|(channel, heard)| Some((channel, heard.get(&number)?)));
         let heard: Vec<(&Channel, &Heard)> = heard.collect();
         let mut of_step = from_scenario(step, &heard);
-        of_step.push_str(&from_each_other(&heard));
+        if of_step.is_empty() && !step.differs() {
+            of_step = from_each_other(&heard);
+        }
         if !of_step.is_empty() {
             let _ = writeln!(told, "\n{}{of_step}", step.name);
         }
@@ -91,7 +93,9 @@ impl Step {
         };
         let wanted = || match (&self.answered, &self.refused) {
             (Some(answered), _) => format!("answered {answered}"),
-            (None, Some(Refused { kind, message })) => format!("refused {kind}: {:?}", message.over(channel)),
+            (None, Some(Refused { kind, message })) => {
+                format!("refused {kind}: {:?}", message.over(channel).unwrap_or("in words that stand nowhere"))
+            }
             (None, None) => "nothing".to_owned(),
         };
         (!is_met).then(wanted)

@@ -78,9 +78,7 @@ fn request(ask: &Ask) -> Option<(String, Value)> {
             (list.of.method().to_owned(), params)
         }
         Ask::Read(uri) => ("resources/read".to_owned(), json!({"uri": uri})),
-        Ask::Prompt(prompt) => {
-            ("prompts/get".to_owned(), json!({"name": prompt.name, "arguments": prompt.arguments}))
-        }
+        Ask::Prompt(prompt) => ("prompts/get".to_owned(), json!({"name": prompt.name, "arguments": prompt.arguments})),
         Ask::Complete(params) => ("completion/complete".to_owned(), params.clone()),
         Ask::Method { name, params } => (name.clone(), params.clone()),
         _ => return None,

@@ -34,7 +34,7 @@ pub(super) struct Refusal {
 impl Outcome {
     /// A refusal; what differs from one time to the next is left out of its message.
     pub(super) fn refused(kind: Option<&str>, message: &str) -> Self {
-        Self::Refused(Refusal { kind: kind.map(str::to_owned), message: without_chance(message) })
+        Self::Refused(Refusal { kind: kind.map(str::to_owned), message: short(&without_chance(message)) })
     }
 
     /// Whether it is a refusal of that sort.
@@ -63,9 +63,10 @@ impl fmt::Display for Outcome {
 /// `message` without ids and without where in a message something stands, which depends on its envelope.
 fn without_chance(message: &str) -> String {
     let place = message.rfind(" at line ").filter(|start| {
-        message[*start..].split(' ').skip(1).all(|word| {
-            matches!(word, "at" | "line" | "column") || word.bytes().all(|byte| byte.is_ascii_digit())
-        })
+        message[*start..]
+            .split(' ')
+            .skip(1)
+            .all(|word| matches!(word, "at" | "line" | "column") || word.bytes().all(|byte| byte.is_ascii_digit()))
     });
     let message = &message[..place.unwrap_or(message.len())];
     let words = message.split(' ').map(|word| if Uuid::parse_str(word).is_ok() { "{id}" } else { word });
@@ -75,17 +76,22 @@ fn without_chance(message: &str) -> String {
 /// `value` with its long texts short and its ids masked.
 pub(super) fn shown(value: &Value) -> Value {
     match value {
-        Value::String(text) if text.len() > SHOWN_BYTES_MAX => {
-            let (begin, end) = (&text[..SHOWN_ENDS], &text[text.len() - SHOWN_ENDS..]);
-            format!("{begin}… {} bytes, sum {:016x} …{end}", text.len(), sum(text)).into()
-        }
-        Value::String(text) => without_chance(text).into(),
+        Value::String(text) => short(&without_chance(text)).into(),
         Value::Array(items) => items.iter().map(shown).collect(),
         Value::Object(members) => {
             members.iter().map(|(name, value)| (name.clone(), shown(value))).collect::<Map<_, _>>().into()
         }
         other => other.clone(),
     }
+}
+
+/// `text` if it is short, else its ends, its length and its sum.
+fn short(text: &str) -> String {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.to_owned();
+    }
+    let (begin, end) = (text.floor_char_boundary(SHOWN_ENDS), text.ceil_char_boundary(text.len() - SHOWN_ENDS));
+    format!("{}… {} bytes, sum {:016x} …{}", &text[..begin], text.len(), sum(text), &text[end..])
 }
 
 /// FNV-1a of 64 bits.

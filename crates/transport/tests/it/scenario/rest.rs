@@ -10,7 +10,7 @@ use super::channel::Client;
 use super::outcome::{Heard, Outcome};
 use super::step::{Ask, List};
 use super::world::{World, bearer};
-use crate::http::wire::{Answer, Connection, request};
+use crate::http::wire::{Answer, Broken, Connection, request};
 
 /// One person's connection.
 pub(super) struct Rest {
@@ -24,7 +24,8 @@ impl Rest {
         Self { address: world.server.address, bearer: by.map(bearer), connection: None }
     }
 
-    async fn send(&mut self, method: &str, path: &str, body: &[u8]) -> Answer {
+    /// The response, or what came of one whose connection broke.
+    async fn send(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Answer, Vec<u8>> {
         let mut headers: Vec<(&str, &str)> = Vec::new();
         if method == "POST" {
             headers.push(("Content-Type", "application/json"));
@@ -34,7 +35,22 @@ impl Rest {
             Some(connection) => connection,
             none => none.insert(Connection::open(self.address).await),
         };
-        connection.ask(&request(method, path, &headers, body)).await
+        connection.send(&request(method, path, &headers, body)).await;
+        let head = connection.head().await;
+        if !head.is_chunked() {
+            return Ok(connection.rest_of(head).await);
+        }
+        let mut body = Vec::new();
+        loop {
+            match connection.chunk_or_break().await {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return Ok(Answer { head, body }),
+                Err(Broken) => {
+                    self.connection = None;
+                    return Err(body);
+                }
+            }
+        }
     }
 }
 
@@ -50,7 +66,10 @@ impl Client for Rest {
             (None, Some(bytes)) => self.send("POST", &path("script"), &bytes).await,
             (None, None) => self.send("GET", "/rest/tools", b"").await,
         };
-        outcome(ask, &answer).into()
+        match answer {
+            Ok(answer) => outcome(ask, &answer).into(),
+            Err(begun) => broken(&begun).into(),
+        }
     }
 }
 
@@ -65,6 +84,13 @@ fn outcome(ask: &Ask, answer: &Answer) -> Outcome {
         Ask::List(_) => body["tools"].as_array().unwrap().iter().map(|tool| List::Tools.bare(tool)).collect(),
         _ => body,
     })
+}
+
+/// A call that failed when its response had begun: there is no status left to say so, so the last words do, and the
+/// connection breaks.
+fn broken(begun: &[u8]) -> Outcome {
+    let body: Value = serde_json::from_slice(begun).unwrap();
+    Outcome::refused(None, body["error"].as_str().unwrap())
 }
 
 /// A problem as one text: what else it says stands in members of its own.

@@ -198,13 +198,6 @@ impl CallAsk {
     }
 }
 
-impl PromptAsk {
-    /// A prompt without arguments.
-    pub(super) fn new(name: String) -> Self {
-        Self { name, arguments: Map::new() }
-    }
-}
-
 impl List {
     /// The member of a result that holds the list.
     pub(super) fn member(self) -> &'static str {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tidegate_core::event::{Events, Subscriber};
 use tidegate_core::{
     Access, Acl, Allowed, Authenticator, Budget, CallLimits, Content, Credentials, Error, ErrorKind, Grants, Handler,
-    Limits, Metadata, Network, Principal, Prompt, Proof, Resource, ShareLimits, Snapshot, SnapshotBuilder, Tool, Toolset,
-    TransportKind, Unauthenticated, Violation, handler_fn,
+    Limits, Metadata, Network, Principal, Prompt, Proof, Resource, ShareLimits, Snapshot, SnapshotBuilder, Tool,
+    Toolset, TransportKind, Unauthenticated, Violation, handler_fn,
 };
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -45,11 +45,8 @@ impl World {
         let metrics = Arc::new(Metrics::new());
         let host = Host::with(Events::new([metrics.clone() as Arc<dyn Subscriber>]), |builder| more(builder, None));
         let people = Arc::new(People::default());
-        let options = HttpOptions {
-            authenticator: people.clone(),
-            body_bytes_max: MESSAGE_BYTES_MAX,
-            ..HttpOptions::default()
-        };
+        let options =
+            HttpOptions { authenticator: people.clone(), body_bytes_max: MESSAGE_BYTES_MAX, ..HttpOptions::default() };
         Self { server: Server::of(host, metrics, options).await, people }
     }
 
@@ -156,7 +153,7 @@ fn more(builder: SnapshotBuilder, removed: Option<&str>) -> SnapshotBuilder {
     builder
         .resource(resource)
         .prompt(prompt)
-        .toolset(toolset("sales", &["script", "indoors", "plain"]))
+        .toolset(toolset("sales", &["script", "9999", "plain"]))
         .toolset(toolset("vault", &["script"]))
 }
 
@@ -214,7 +211,7 @@ fn strict() -> Value {
     })
 }
 
-/// Tools that not everybody reaches from everywhere; their names are so unlike that none is taken for another.
+/// Tools that not everybody reaches from everywhere. Their names are digits, so that none is offered for another.
 fn guarded() -> Vec<Tool> {
     let of = |name: &str, acl: Acl| {
         Tool::new(name, "Is guarded.", said("let in")).with_access(Access { acl, ..Access::default() })
@@ -223,23 +220,23 @@ fn guarded() -> Vec<Tool> {
     let networks = ["203.0.113.0/24"].iter().filter_map(|network| Network::parse(network)).collect();
     let indoors = Access { toolset: Some("sales".to_owned()), ..Access::default() };
     vec![
-        over("jetty", TransportKind::Stdio),
-        over("quay", TransportKind::StreamableHttp),
-        over("wharf", TransportKind::Sse),
-        over("buoy", TransportKind::WebSocket),
-        over("lighthouse", TransportKind::Rest),
-        over("zygote", TransportKind::CommandLine),
-        of("mountain", Acl { transports: None, networks: Some(networks) }),
-        Tool::new("hoard", "Is secret.", said("gold")).with_access(demanding("secrets")),
-        Tool::new("indoors", "Is behind a door.", said("warm")).with_access(indoors),
+        over("1111", TransportKind::Stdio),
+        over("2222", TransportKind::StreamableHttp),
+        over("3333", TransportKind::Sse),
+        over("4444", TransportKind::WebSocket),
+        over("5555", TransportKind::Rest),
+        over("6666", TransportKind::CommandLine),
+        of("7777", Acl { transports: None, networks: Some(networks) }),
+        Tool::new("8888", "Is secret.", said("gold")).with_access(demanding("secrets")),
+        Tool::new("9999", "Is behind a door.", said("warm")).with_access(indoors),
     ]
 }
 
 /// Tools with bounds.
-fn bounded() -> [Tool; 5] {
+fn bounded() -> [Tool; 7] {
     let budget = handler_fn(|job, reply| async move {
         let Budget { rows, bytes } = job.inline_budget();
-        reply.structured(&json!({"rows": rows, "bytes": bytes})).await?;
+        reply.structured(&json!({"bytes": bytes, "rows": rows})).await?;
         Ok(Metadata::new())
     });
     let filler = handler_fn(|job, reply| async move {
@@ -266,5 +263,7 @@ fn bounded() -> [Tool; 5] {
         Tool::new("page", "Fills its budget.", filler).with_limits(inline(Some(3), None)),
         Tool::new("hasty", "Takes too long.", hanging("")).with_limits(hasty),
         Tool::new("chatty", "Takes too long, and says so.", hanging("well ")).with_limits(hasty),
+        Tool::new("endless", "Never ends.", hanging("")),
+        Tool::new("babbling", "Never ends, and says so.", hanging("well ")),
     ]
 }

@@ -52,7 +52,8 @@ impl PipeWire {
             message_bytes_max: MESSAGE_BYTES_MAX,
             ..BridgeOptions::new(ServerAddress::parse(&address).unwrap())
         };
-        let pipe = Pipe::served(|reader, writer, shutdown| tokio::spawn(bridge::serve(reader, writer, options, shutdown)));
+        let pipe =
+            Pipe::served(|reader, writer, shutdown| tokio::spawn(bridge::serve(reader, writer, options, shutdown)));
         Self::greeted(pipe, revision).await
     }
 
