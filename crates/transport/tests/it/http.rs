@@ -110,7 +110,7 @@ impl Server {
     }
 
     /// Waits until `count` calls are open.
-    pub(super) async fn until_open_calls(&self, count: usize) {
+    async fn until_open_calls(&self, count: usize) {
         until(async || self.open_calls() == count).await;
     }
 }
@@ -148,7 +148,7 @@ impl Session {
 }
 
 /// Waits until something holds; fails when it does not within a long time.
-pub(super) async fn until(mut holds: impl AsyncFnMut() -> bool) {
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(2)).await;

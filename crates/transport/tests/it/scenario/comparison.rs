@@ -118,3 +118,32 @@ impl Message {
         }
     }
 }
+
+#[test]
+fn what_differs_is_told_with_the_channels_on_which_it_does() {
+    let step = serde_json::json!({
+        "name": "an unknown tool",
+        "ask": {"call": {"tool": "x"}},
+        "refused": {"kind": "not_found", "message": "there is no tool \"x\""},
+    });
+    let steps = [serde_json::from_value(step).unwrap()];
+    let heard = |outcome, raw: Value| BTreeMap::from([(0, Heard { outcome, raw: Some(raw) })]);
+    let right = || Outcome::refused(Some("not_found"), "there is no tool \"x\"");
+    let wrong = || Outcome::Answered(serde_json::json!({"content": []}));
+    let channels = &Channel::all()[2..5];
+    let told = |outcomes: [(Outcome, i64); 3]| {
+        differences(&steps, channels, &outcomes.map(|(outcome, code)| heard(outcome, code.into())))
+    };
+    assert_eq!(told([(right(), 1), (right(), 2), (right(), 1)]), "");
+    insta::assert_snapshot!(told([(right(), 1), (wrong(), 2), (wrong(), 1)]), @r#"
+    an unknown tool
+      wanted refused not_found: "there is no tool \"x\""
+      so it is on stdio 2026-07-28
+      on http 2025-11-25, http 2026-07-28: answered {"content":[]}
+    "#);
+    insta::assert_snapshot!(told([(right(), 1), (right(), 1), (right(), 2)]), @r"
+    an unknown tool
+      over stdio 2026-07-28 the message is 1
+      over http 2026-07-28 it is 2
+    ");
+}

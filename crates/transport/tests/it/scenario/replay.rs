@@ -1,7 +1,9 @@
 //! A channel taken through the steps, over connections that live from step to step.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
+use tidegate_core::Registry;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -9,7 +11,7 @@ use super::channel::{Channel, Client};
 use super::outcome::Heard;
 use super::step::{Ask, Before, CallAsk, Step};
 use super::world::World;
-use crate::http::{PATIENCE, until};
+use crate::http::PATIENCE;
 
 /// Who is at a connection, and through which door.
 type Place = (Option<String>, Option<String>);
@@ -25,7 +27,10 @@ pub(super) struct Replay {
 pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, Heard> {
     let mut replay = Replay::start(channel).await;
     let mut heard = BTreeMap::new();
-    for (number, step) in steps.iter().enumerate().filter(|(_, step)| step.is_on(&channel)) {
+    for (number, step) in steps.iter().enumerate() {
+        if !step.is_on(&channel) {
+            continue;
+        }
         let taken = timeout(PATIENCE, replay.take(step)).await;
         heard.insert(number, taken.unwrap_or_else(|_| panic!("{channel}: {} never ends", step.name)));
         assert_eq!(replay.world.server.open_calls(), 0, "{channel}: {} leaves a call behind", step.name);
@@ -43,17 +48,19 @@ impl Replay {
         match &step.before {
             None => {}
             Some(Before::Revoked(person)) => self.world.revoke(person),
+            Some(Before::Changing) => self.world.set_changing(true),
             Some(Before::Removed(tool)) => self.world.remove(tool),
             Some(Before::Open(people)) => {
                 for (person, count) in people {
                     for _ in 0..count.as_u64().unwrap() {
-                        held.push(self.hold(person).await);
-                        self.world.server.until_open_calls(held.len()).await;
+                        held.push(hold(self.channel, &self.world, person).await);
+                        until_open(self.world.server.host.service.registry(), held.len()).await;
                     }
                 }
             }
         }
         let heard = if step.is_ended { self.ask_and_end(step).await } else { self.ask_step(step).await };
+        self.world.set_changing(false);
         self.world.end_calls();
         for call in held {
             call.await.unwrap();
@@ -68,7 +75,7 @@ impl Replay {
     async fn ask_and_end(&mut self, step: &Step) -> Heard {
         let registry = self.world.server.host.service.registry().clone();
         let ending = async {
-            until(async || registry.jobs().open_count() > 0).await;
+            until_open(&registry, 1).await;
             registry.jobs().cancel_all();
         };
         let (heard, ()) = tokio::join!(self.ask_step(step), ending);
@@ -91,16 +98,20 @@ impl Replay {
         }
         heard
     }
+}
 
-    /// A call of `person` that runs until it is ended, on a connection of its own.
-    async fn hold(&self, person: &str) -> JoinHandle<()> {
-        let Ok(mut client) = self.channel.open(&self.world, Some(person), None).await else {
-            panic!("{person} is not let in");
-        };
-        let arguments = serde_json::json!({"steps": [["cancelled"]]}).as_object().cloned().unwrap_or_default();
-        let call = Ask::Call(CallAsk { arguments, ..CallAsk::new("script".to_owned()) });
-        tokio::spawn(async move {
-            client.ask(&call).await;
-        })
+/// Waits until so many calls are open.
+async fn until_open(registry: &Registry, count: usize) {
+    while registry.jobs().open_count() < count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// A call of `person` that runs until it is ended, on a connection of its own.
+async fn hold(channel: Channel, world: &World, person: &str) -> JoinHandle<()> {
+    let Ok(mut client) = channel.open(world, Some(person), None).await else { panic!("{person} is not let in") };
+    let call = Ask::Call(CallAsk::new("endless".to_owned()));
+    tokio::spawn(async move {
+        client.ask(&call).await;
+    })
 }

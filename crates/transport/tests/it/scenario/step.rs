@@ -1,5 +1,7 @@
 //! A step as it stands in the scenario.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_mcp::Revision;
@@ -45,6 +47,8 @@ fn ann() -> Option<String> {
 pub(super) enum Before {
     /// This person's key is revoked.
     Revoked(String),
+    /// A new configuration is on its way, and not entered before the step was taken.
+    Changing,
     /// This tool is taken away.
     Removed(String),
     /// These people have so many calls open, each over the transport of the replay.
@@ -129,8 +133,10 @@ pub(super) enum Message {
 
 impl Step {
     /// The whole scenario.
-    pub(super) fn all() -> Vec<Self> {
-        serde_json::from_str(include_str!("scenario.json")).unwrap()
+    pub(super) fn all() -> &'static [Self] {
+        static STEPS: LazyLock<Vec<Step>> =
+            LazyLock::new(|| serde_json::from_str(include_str!("scenario.json")).unwrap());
+        &STEPS
     }
 
     /// Whether the step is taken over `channel`.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -55,9 +56,19 @@ impl World {
         self.server.host.service.registry().snapshot()
     }
 
+    /// The gate of a process that `person` started.
+    pub(super) fn process_of(&self, person: &str) -> Arc<Process> {
+        Arc::new(Process { people: self.people.clone(), user: person.to_owned() })
+    }
+
     /// From now on the key of `person` is none.
     pub(super) fn revoke(&self, person: &str) {
-        self.people.0.lock().insert(person.to_owned());
+        self.people.revoked.lock().insert(person.to_owned());
+    }
+
+    /// Whether the gate has a configuration that the registry has not.
+    pub(super) fn set_changing(&self, is_changing: bool) {
+        self.people.generation.store(u64::from(is_changing), Ordering::SeqCst);
     }
 
     /// From now on there is no tool of that name.
@@ -72,9 +83,12 @@ impl World {
     }
 }
 
-/// The people whose keys were revoked.
+/// The gate: whose keys were revoked, and of which configuration it is.
 #[derive(Default)]
-struct People(Mutex<HashSet<String>>);
+struct People {
+    revoked: Mutex<HashSet<String>>,
+    generation: AtomicU64,
+}
 
 /// The key of a person.
 pub(super) fn key(person: &str) -> String {
@@ -86,23 +100,30 @@ pub(super) fn bearer(person: &str) -> String {
     format!("Bearer {}", key(person))
 }
 
-fn principal(person: &str, proof: Proof) -> Arc<Principal> {
+impl People {
+    fn principal(&self, person: &str, proof: Proof) -> Arc<Principal> {
+        let principal = Principal::new(person, proof, Arc::new(grants(person)));
+        Arc::new(Principal { generation: self.generation.load(Ordering::SeqCst), ..principal })
+    }
+}
+
+fn grants(person: &str) -> Grants {
     let sales = Allowed::matching(["sales"]);
     let grants = match person {
         "bob" => Grants { entries: Allowed::matching(["script", "strict", "plain"]), ..Grants::open() },
         "cat" => Grants { access: Allowed::matching(["secrets"]), ..Grants::open() },
         _ => Grants::open(),
     };
-    Arc::new(Principal::new(person, proof, Arc::new(Grants { toolsets: sales, ..grants })))
+    Grants { toolsets: sales, ..grants }
 }
 
 #[async_trait]
 impl Authenticator for People {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
         let shown = credentials.bearer.ok_or(Unauthenticated::Missing)?;
-        let is_known = |person: &&str| key(person) == shown && !self.0.lock().contains(*person);
+        let is_known = |person: &&str| key(person) == shown && !self.revoked.lock().contains(*person);
         let person = PEOPLE.into_iter().find(is_known).ok_or(Unauthenticated::Invalid)?;
-        Ok(principal(person, Proof::Key))
+        Ok(self.principal(person, Proof::Key))
     }
 
     fn local(&self) -> Arc<Principal> {
@@ -115,7 +136,10 @@ impl Authenticator for People {
 }
 
 /// The gate of a process that a person started.
-pub(super) struct Process(pub(super) String);
+pub(super) struct Process {
+    people: Arc<People>,
+    user: String,
+}
 
 #[async_trait]
 impl Authenticator for Process {
@@ -124,7 +148,7 @@ impl Authenticator for Process {
     }
 
     fn local(&self) -> Arc<Principal> {
-        principal(&self.0, Proof::Process)
+        self.people.principal(&self.user, Proof::Process)
     }
 
     fn is_configured(&self) -> bool {

@@ -1,12 +1,10 @@
 //! One POST of Streamable HTTP for each message.
 
-use std::net::SocketAddr;
-
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-use super::super::mcp::{Said, Wire};
+use super::super::mcp::{End, Said, Wire};
 use super::super::outcome::Heard;
 use super::super::step::Ask;
 use super::super::world::{World, bearer};
@@ -16,7 +14,6 @@ use crate::http::wire::{Answer, Connection, request};
 use crate::schema::{check_notification, check_response};
 
 pub(in super::super) struct HttpWire {
-    address: SocketAddr,
     connection: Connection,
     path: String,
     bearer: Option<String>,
@@ -32,10 +29,9 @@ impl HttpWire {
         by: Option<&str>,
         through: Option<&str>,
     ) -> Result<Self, Heard> {
-        let address = world.server.address;
-        let connection = Connection::open(address).await;
+        let connection = Connection::open(world.server.address).await;
         let (path, bearer) = (path(through, ""), by.map(bearer));
-        let mut wire = Self { address, connection, path, bearer, revision, session: None };
+        let mut wire = Self { connection, path, bearer, revision, session: None };
         if revision.is_legacy() {
             let client = json!({"name": "test", "version": "1"});
             let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
@@ -74,9 +70,7 @@ impl HttpWire {
         }
         let Said { notices, end } = said.unwrap_or_else(|| panic!("{answer:?}"));
         match end {
-            super::super::mcp::End::Message(message, _) => {
-                Said { notices, ..Said::message(message, Some(answer.head.status)) }
-            }
+            End::Message(message, _) => Said { notices, ..Said::message(message, Some(answer.head.status)) },
             closed => Said { notices, end: closed },
         }
     }

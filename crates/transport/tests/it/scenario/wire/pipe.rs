@@ -1,7 +1,5 @@
 //! Lines over the standard streams, of the server itself or of a bridge to it.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
@@ -10,7 +8,7 @@ use tidegate_transport::stdio::StdioOptions;
 use tokio::time::timeout;
 
 use super::super::mcp::{Said, Wire};
-use super::super::world::{MESSAGE_BYTES_MAX, Process, World, key};
+use super::super::world::{MESSAGE_BYTES_MAX, World, key};
 use super::{Listening, foresee, path};
 use crate::http::PATIENCE;
 use crate::stdio::Pipe;
@@ -29,7 +27,7 @@ impl PipeWire {
         through: Option<&str>,
     ) -> Self {
         let options = StdioOptions {
-            authenticator: Arc::new(Process(by.expect("a process has a user").to_owned())),
+            authenticator: world.process_of(by.expect("a process has a user")),
             toolset: through.map(str::to_owned),
             message_bytes_max: MESSAGE_BYTES_MAX,
             ..StdioOptions::default()
