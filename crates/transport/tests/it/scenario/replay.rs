@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use serde_json::{Map, json};
 use tidegate_core::Registry;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -110,7 +111,8 @@ async fn until_open(registry: &Registry, count: usize) {
 /// A call of `person` that runs until it is ended, on a connection of its own.
 async fn hold(channel: Channel, world: &World, person: &str) -> JoinHandle<()> {
     let Ok(mut client) = channel.open(world, Some(person), None).await else { panic!("{person} is not let in") };
-    let call = Ask::Call(CallAsk::new("endless".to_owned()));
+    let steps = Map::from_iter([("steps".to_owned(), json!([["cancelled"]]))]);
+    let call = Ask::Call(CallAsk { arguments: steps, ..CallAsk::new("script".to_owned()) });
     tokio::spawn(async move {
         client.ask(&call).await;
     })
