@@ -79,6 +79,17 @@ impl Conversation {
         }
     }
 
+    /// Hears what was read, unless it cannot be told now who sent it: what wants an answer is told so.
+    pub(crate) async fn hear_read(&self, read: Read, caller: Result<Caller, RpcError>, identity: &Arc<dyn Identity>) {
+        match (read, caller) {
+            (Ok(incoming), Ok(caller)) => self.hear(incoming, caller, identity).await,
+            (Ok(Incoming::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
+            (Ok(Incoming::Batch(_)), Err(error)) => self.refuse(None, &error).await,
+            (Ok(Incoming::Notification(_) | Incoming::Response), Err(_)) => {}
+            (Err(rejection), _) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
+        }
+    }
+
     /// Refuses a message, under its id if it could be read.
     pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.tell_of_refusal(&error.message);
