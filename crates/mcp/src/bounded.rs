@@ -5,7 +5,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 /// Longer names of tools and prompts are refused, in bytes; none that is offered comes near it.
-const NAME_BYTES_MAX: usize = 4 * 1024;
+pub const NAME_BYTES_MAX: usize = 4 * 1024;
 /// Longer URIs are refused, in bytes.
 const URI_BYTES_MAX: usize = 8 * 1024;
 

@@ -19,6 +19,7 @@ mod subscribe;
 mod wire;
 
 pub use answer::{Answer, AnswerStream, Frame, Message};
+pub use bounded::NAME_BYTES_MAX;
 pub use in_flight::{InFlight, InFlightGuard};
 pub use jsonrpc::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, RpcError, decode};
 pub use request_meta::{RequestMeta, is_trace_parent};

@@ -70,12 +70,35 @@ impl Server {
         Ok(())
     }
 
-    /// A connection on which `transaction` has begun as `identity`.
-    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<Lease, Error> {
+    /// A connection whose role was looked at.
+    pub(crate) async fn lend(&self) -> Result<Lease, Error> {
         let mut lease = self.pool.lend().await?;
         self.check_walls(&mut lease).await?;
+        Ok(lease)
+    }
+
+    /// A connection on which `transaction` has begun as `identity`.
+    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<Lease, Error> {
+        let mut lease = self.lend().await?;
         lease.begin(transaction, identity).await?;
         Ok(lease)
+    }
+
+    /// The prepared form of an owner's `statement` that only reads, where its transaction may begin in the same breath:
+    /// the connection has prepared it already, nobody has to be said, and no type has to be looked at again.
+    pub(crate) fn ready(
+        &self,
+        lease: &Lease,
+        statement: &Statement,
+        identity: &Identity,
+    ) -> Result<Option<Arc<Prepared>>, Error> {
+        let is_plain = statement.author() == Author::Owner && !statement.transaction().writes;
+        let session = lease.session()?;
+        if !is_plain || !session.is_anonymous() || self.options.pooler {
+            return Ok(None);
+        }
+        let known = session.known(identity.role.as_deref(), statement.text());
+        Ok(known.filter(|prepared| prepared.types.is_empty()))
     }
 
     /// What the login role could do beyond reading.

@@ -111,6 +111,11 @@ impl Session {
         self.connected.canceller()
     }
 
+    /// Whether a transaction says nothing of who calls.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        matches!(self.settings, SettingsQuery::None)
+    }
+
     /// Whether the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.connected.is_closed()

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{Stream, stream};
-use tidegate_core::Caller;
+use serde_json::json;
+use tidegate_core::{Caller, ErrorKind};
 use tidegate_mcp::{Incoming, Rejection, RpcError};
 
 /// Finds out who is at the other end, each time it is asked: a key may be revoked, and a role may lose what it had.
@@ -15,6 +16,13 @@ pub(crate) trait Identity: Send + Sync + 'static {
     /// # Errors
     /// What a caller is told who is let in no longer.
     async fn caller(&self) -> Result<Caller, RpcError>;
+}
+
+/// What a caller is told while a new configuration is being entered, which takes a moment.
+pub(crate) fn changing() -> RpcError {
+    let message = "the configuration of the server is changing; try again";
+    let data = Some(json!({"kind": ErrorKind::Unavailable.name()}));
+    RpcError { data, ..RpcError::new(RpcError::REFUSED, message) }
 }
 
 /// A message of a batch, as it was read.

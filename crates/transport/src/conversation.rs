@@ -79,6 +79,17 @@ impl Conversation {
         }
     }
 
+    /// Hears what was read, unless it cannot be told now who sent it: what wants an answer is told so.
+    pub(crate) async fn hear_read(&self, read: Read, caller: Result<Caller, RpcError>, identity: &Arc<dyn Identity>) {
+        match (read, caller) {
+            (Ok(incoming), Ok(caller)) => self.hear(incoming, caller, identity).await,
+            (Ok(Incoming::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
+            (Ok(Incoming::Batch(_)), Err(error)) => self.refuse(None, &error).await,
+            (Ok(Incoming::Notification(_) | Incoming::Response), Err(_)) => {}
+            (Err(rejection), _) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
+        }
+    }
+
     /// Refuses a message, under its id if it could be read.
     pub(crate) async fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         self.tell_of_refusal(&error.message);
@@ -255,7 +266,10 @@ impl Answering {
                 }
             }
         }
-        if stream.is_complete() {
+        let is_complete = stream.is_complete();
+        // Before the answer leaves: whoever reads it may use the id again.
+        drop(stream);
+        if is_complete {
             self.send(Outgoing::Spooled(spool)).await;
         }
     }

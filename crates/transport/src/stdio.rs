@@ -12,7 +12,7 @@ use tidegate_mcp::{RpcError, Service, decode};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio_util::sync::CancellationToken;
 
-use crate::batch::Identity;
+use crate::batch::{Identity, changing};
 use crate::conversation::{Bounds, Conversation};
 use crate::outbox::Outbox;
 
@@ -120,35 +120,34 @@ struct User {
 
 impl User {
     /// The user by the gate and the registry of this moment, which belong together.
-    async fn caller(&self) -> Caller {
-        let caller = self.entered().await;
+    async fn caller(&self) -> Result<Caller, RpcError> {
+        let caller = self.entered().await?;
         let toolset = self.toolset.as_ref().map(|name| {
             // A toolset that a reload took away has nothing in it.
             let gone = || Arc::new(Toolset { name: name.clone(), entries: Allowed::NOTHING });
             self.service.registry().state_for(&caller).toolset(name, &caller).cloned().unwrap_or_else(gone)
         });
-        caller.through(toolset)
+        Ok(caller.through(toolset))
     }
 
-    async fn entered(&self) -> Caller {
+    async fn entered(&self) -> Result<Caller, RpcError> {
         let origin = Origin { transport: TransportKind::Stdio, peer: None };
         for _ in 0..TRIES_MAX {
             let state = self.service.registry().snapshot();
             match Caller::into_state(self.authenticator.local(), origin, state) {
-                Some(caller) => return caller,
+                Some(caller) => return Ok(caller),
                 // While a new configuration is entered they may not, for a moment.
                 None => tokio::task::yield_now().await,
             }
         }
-        // Without a state it reaches nothing.
-        Caller::new(self.authenticator.local(), origin)
+        Err(changing())
     }
 }
 
 #[async_trait]
 impl Identity for User {
     async fn caller(&self) -> Result<Caller, RpcError> {
-        Ok(self.caller().await)
+        self.caller().await
     }
 }
 
@@ -186,13 +185,8 @@ async fn hear(conversation: &Conversation, user: &Arc<User>, line: &[u8]) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
     }
-    match decode(line) {
-        Ok(incoming) => {
-            let identity: Arc<dyn Identity> = user.clone();
-            conversation.hear(incoming, User::caller(user).await, &identity).await;
-        }
-        Err(rejection) => conversation.refuse(rejection.id.as_ref(), &rejection.error).await,
-    }
+    let identity: Arc<dyn Identity> = user.clone();
+    conversation.hear_read(decode(line), User::caller(user).await, &identity).await;
 }
 
 enum Line {

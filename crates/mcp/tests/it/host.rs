@@ -55,7 +55,7 @@ fn service(entries: SnapshotBuilder, events: Events) -> Arc<Service> {
 }
 
 /// Every sort of entry, plain and with everything that an entry may carry.
-fn entries(gate: &CancellationToken) -> SnapshotBuilder {
+pub(crate) fn entries(gate: &CancellationToken) -> SnapshotBuilder {
     let script: Arc<dyn Handler> = Arc::new(Script(gate.clone()));
     let steps = json!({"type": "object", "properties": {"steps": {"type": "array"}}, "additionalProperties": false});
     let rows = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});

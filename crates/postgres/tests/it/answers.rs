@@ -1,9 +1,11 @@
 //! Rows, errors, catalogs and plans.
 
+use std::sync::Arc;
+
 use insta::assert_snapshot;
 use tidegate_core::Principal;
 use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, Tenancy};
-use tidegate_query::{Database, Parameter};
+use tidegate_query::{Database, Isolation, Parameter, Transaction};
 
 use crate::scene::{Node, Scene, of_caller, of_owner};
 
@@ -40,6 +42,27 @@ async fn rows_come_with_their_types() {
     assert_snapshot!(node.told("SELECT id FROM orders WHERE false").await, @"");
     assert_snapshot!(node.told("SELECT 1 AS a, 2 AS a, 3, 4, range, lower(range) FROM customers WHERE id = 1").await, @"1|2|3|4|[1,5)|1");
     node.idle().await;
+}
+
+/// From the second time on its transaction begins in the same breath.
+#[tokio::test]
+async fn a_question_of_the_owner_has_its_transaction_each_time() {
+    let (scene, _) = shop().await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
+    let transaction = Transaction { isolation: Isolation::RepeatableRead, ..Transaction::default() };
+    let sql = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), 10 / $1::int";
+    let asked =
+        |divisor| of_owner(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
+    for divisor in [5, 2, 0, 1, 0, 10] {
+        let told = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
+        let wanted = match divisor {
+            0 => "division by zero".to_owned(),
+            _ => format!("repeatable read|on|{}", 10 / divisor),
+        };
+        assert!(told.contains(&wanted), "{divisor}: {told}");
+    }
+    node.idle().await;
+    assert_eq!(scene.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()").await, "0");
 }
 
 #[tokio::test]

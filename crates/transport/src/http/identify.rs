@@ -17,7 +17,7 @@ use tidegate_mcp::RpcError;
 use super::path::transport_of;
 use super::response::refusal;
 use super::{Door, PeerAddress, body};
-use crate::batch::Identity;
+use crate::batch::{Identity, changing};
 
 /// How often a caller is asked again while a new configuration is being entered, which takes a moment.
 const TRIES_MAX: usize = 100;
@@ -144,13 +144,13 @@ impl Refused {
 
     /// What is wrong, for the caller.
     pub(super) fn error(&self) -> RpcError {
-        RpcError::invalid_request(match self {
-            Self::Unauthenticated(reason) => reason.to_string(),
+        match self {
+            Self::Unauthenticated(reason) => RpcError::invalid_request(reason.to_string()),
             Self::NoSuchToolset(name) => {
-                format!("there is no toolset {name:?}; the whole of the server is at /mcp")
+                RpcError::invalid_request(format!("there is no toolset {name:?}; the whole of the server is at /mcp"))
             }
-            Self::Changing => "the configuration of the server is changing; try again".to_owned(),
-        })
+            Self::Changing => changing(),
+        }
     }
 
     /// The refusal of a whole request.

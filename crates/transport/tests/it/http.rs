@@ -21,21 +21,21 @@ mod door;
 mod events;
 mod figures;
 mod guard;
-mod http_sse;
+pub(super) mod http_sse;
 mod identity;
 mod level;
 mod listen;
 mod mirror;
 mod quiet;
-mod request;
+pub(super) mod request;
 mod rest;
 mod resume;
 mod sessions;
 mod shutdown;
 mod status;
 mod streaming;
-mod web_socket;
-mod wire;
+pub(super) mod web_socket;
+pub(super) mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,9 +54,9 @@ use crate::host::Host;
 use crate::schema::check_response;
 
 /// A server on a port of its own.
-struct Server {
-    host: Host,
-    address: SocketAddr,
+pub(super) struct Server {
+    pub(super) host: Host,
+    pub(super) address: SocketAddr,
     running: RunningServer,
     shutdown: CancellationToken,
 }
@@ -72,7 +72,7 @@ impl Server {
         Self::of(host, metrics, options).await
     }
 
-    async fn of(host: Host, metrics: Arc<Metrics>, options: HttpOptions) -> Self {
+    pub(super) async fn of(host: Host, metrics: Arc<Metrics>, options: HttpOptions) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let shutdown = CancellationToken::new();
         let running = serve(listener, host.service.clone(), metrics, options, shutdown.clone()).unwrap();
@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// How many calls are open.
-    fn open_calls(&self) -> usize {
+    pub(super) fn open_calls(&self) -> usize {
         self.host.service.registry().jobs().open_count()
     }
 
@@ -158,4 +158,4 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// Longer than anything takes; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);

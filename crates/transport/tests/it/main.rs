@@ -7,6 +7,7 @@
 //! - `bridge`: the same, with a server at the far end of a connection that breaks.
 //! - `http`: a client over real sockets, which sees every header and every chunk; `http::web_socket` and
 //!   `http::http_sse` are what else such a connection may become.
+//! - `scenario`: the same questions over every transport, and the same answers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -16,6 +17,7 @@ mod bridge;
 mod host;
 mod http;
 mod ledger;
+mod scenario;
 #[path = "../../../mcp/tests/it/schema.rs"]
 mod schema;
 mod stdio;

@@ -28,12 +28,12 @@ use crate::ledger::{Ledger, script};
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// A client and the server at the other end of its pipe.
-struct Pipe {
+pub(super) struct Pipe {
     writer: WriteHalf<DuplexStream>,
     reader: BufReader<ReadHalf<DuplexStream>>,
     served: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
 }
 
 impl Pipe {
@@ -41,11 +41,23 @@ impl Pipe {
         Self::with(host, StdioOptions::default())
     }
 
-    fn with(host: &Host, options: StdioOptions) -> Self {
+    pub(super) fn with(host: &Host, options: StdioOptions) -> Self {
+        let service = host.service.clone();
+        Self::served(|reader, writer, shutdown| tokio::spawn(serve(service, reader, writer, options, shutdown)))
+    }
+
+    /// A pipe at whose other end is whatever `serve` puts there.
+    pub(super) fn served(
+        serve: impl FnOnce(
+            ReadHalf<DuplexStream>,
+            WriteHalf<DuplexStream>,
+            CancellationToken,
+        ) -> JoinHandle<std::io::Result<()>>,
+    ) -> Self {
         let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
         let (reader, writer) = tokio::io::split(theirs);
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(serve(host.service.clone(), reader, writer, options, shutdown.clone()));
+        let served = serve(reader, writer, shutdown.clone());
         let (reader, writer) = tokio::io::split(ours);
         Self { writer, reader: BufReader::new(reader), served, shutdown, ledger: Ledger::default() }
     }
@@ -53,21 +65,25 @@ impl Pipe {
     /// A pipe on which `revision` was agreed on.
     async fn agreed(host: &Host, revision: Revision) -> Self {
         let mut pipe = Self::open(host);
-        let handshake = pipe.ledger.handshake(revision);
-        pipe.line(handshake.as_bytes()).await;
-        assert_eq!(pipe.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
-        pipe.line(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        pipe.shake_hands(revision).await;
         pipe
     }
 
+    pub(super) async fn shake_hands(&mut self, revision: Revision) {
+        let handshake = self.ledger.handshake(revision);
+        self.line(handshake.as_bytes()).await;
+        assert_eq!(self.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
+        self.line(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    }
+
     /// Sends a line as it is.
-    async fn line(&mut self, line: &[u8]) {
+    pub(super) async fn line(&mut self, line: &[u8]) {
         self.writer.write_all(line).await.unwrap();
         self.writer.write_all(b"\n").await.unwrap();
     }
 
     /// Sends a request; without a handshake it is a modern one.
-    async fn send(&mut self, id: Value, method: &str, params: Value) {
+    pub(super) async fn send(&mut self, id: Value, method: &str, params: Value) {
         let message = self.ledger.request(&id, method, params);
         self.line(message.as_bytes()).await;
     }
@@ -78,7 +94,7 @@ impl Pipe {
     }
 
     /// The next message; `None` when the server has closed its side.
-    async fn hear(&mut self) -> Option<Value> {
+    pub(super) async fn hear(&mut self) -> Option<Value> {
         let mut line = Vec::new();
         self.reader.read_until(b'\n', &mut line).await.unwrap();
         if line.is_empty() {

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderValue, Method};
 use percent_encoding::percent_decode_str;
+use tidegate_mcp::NAME_BYTES_MAX;
 
 use super::problem::{Problem, Sort};
 
@@ -58,6 +59,10 @@ impl Route {
             Problem::new(Sort::BadRequest, "the path is not UTF-8 when its %XX are decoded".to_owned())
         })?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if let Some(name) = segments.iter().find(|segment| segment.len() > NAME_BYTES_MAX) {
+            let detail = format!("the name is {} bytes long; at most {NAME_BYTES_MAX}", name.len());
+            return Err(Problem::new(Sort::BadRequest, detail));
+        }
         let name = |name: &&str| (*name).to_owned();
         Ok(match segments.as_slice() {
             [] | [""] | ["docs"] => Self::Page,

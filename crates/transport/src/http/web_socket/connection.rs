@@ -9,7 +9,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
-use tidegate_mcp::{Incoming, decode};
+use tidegate_mcp::decode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -165,16 +165,8 @@ impl Connection {
             Err(refused) if refused.is_final() => return Err(End::NotLetIn(refused.error().message)),
             caller => caller.map_err(|refused| refused.error()),
         };
-        match (decode(text.as_bytes()), caller) {
-            (Ok(incoming), Ok(caller)) => {
-                let identity: Arc<dyn Identity> = self.known.clone();
-                conversation.hear(incoming, caller, &identity).await;
-            }
-            (Ok(Incoming::Request(request)), Err(error)) => conversation.refuse(Some(&request.id), &error).await,
-            (Ok(Incoming::Batch(_)), Err(error)) => conversation.refuse(None, &error).await,
-            (Ok(Incoming::Notification(_) | Incoming::Response), Err(_)) => {}
-            (Err(rejection), _) => conversation.refuse(rejection.id.as_ref(), &rejection.error).await,
-        }
+        let identity: Arc<dyn Identity> = self.known.clone();
+        conversation.hear_read(decode(text.as_bytes()), caller, &identity).await;
         Ok(())
     }
 

@@ -15,6 +15,8 @@ mod input;
 mod order;
 mod still;
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 use tokio::time::timeout;
@@ -24,12 +26,12 @@ use super::{PATIENCE, Server};
 use crate::ledger::{Ledger, script};
 
 /// A client: its event stream, and where it posts to.
-struct Stream {
+pub(crate) struct Stream {
     connection: Connection,
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     endpoint: String,
-    headers: Vec<(&'static str, &'static str)>,
-    ledger: Ledger,
+    headers: Vec<(String, String)>,
+    pub(crate) ledger: Ledger,
     events: u64,
 }
 
@@ -39,20 +41,28 @@ impl Stream {
     }
 
     /// At another address or with more headers, which its messages have, too.
-    async fn at(server: &Server, path: &str, headers: &[(&'static str, &'static str)]) -> Self {
-        let mut connection = server.connect().await;
+    async fn at(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
+        let refused = |answer: Answer| panic!("{answer:?}");
+        Self::opened(server.address, path, headers).await.unwrap_or_else(refused)
+    }
+
+    /// One that the server may refuse to open.
+    pub(crate) async fn opened(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<Self, Answer> {
+        let mut connection = Connection::open(address).await;
         let all = [&[("Accept", "text/event-stream")], headers].concat();
         connection.send(&wire::request("GET", path, &all, b"")).await;
         let head = connection.head().await;
-        assert_eq!(head.status, 200);
+        if head.status != 200 {
+            return Err(connection.rest_of(head).await);
+        }
         assert!(head.is_event_stream() && head.is_chunked());
         let first = connection.event_or_comment().await.unwrap();
         assert_eq!(first.event.as_deref(), Some("endpoint"));
         let endpoint = first.data.unwrap();
         let id = endpoint.strip_prefix("/mcp/messages/").unwrap();
         assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric()) && id.len() >= 32, "{id}");
-        let (address, headers) = (server.address, headers.to_vec());
-        Self { connection, address, endpoint, headers, ledger: Ledger::default(), events: 0 }
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Ok(Self { connection, address, endpoint, headers, ledger: Ledger::default(), events: 0 })
     }
 
     /// With a handshake of `revision`.
@@ -62,7 +72,7 @@ impl Stream {
         stream
     }
 
-    async fn shake_hands(&mut self, revision: Revision) {
+    pub(crate) async fn shake_hands(&mut self, revision: Revision) {
         let handshake = self.ledger.handshake(revision);
         self.say(&handshake).await;
         assert_eq!(self.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
@@ -70,8 +80,9 @@ impl Stream {
     }
 
     /// Posts anything on a connection of its own.
-    async fn post(&self, body: &[u8]) -> Answer {
-        let headers = [&[("Content-Type", "application/json")], &self.headers[..]].concat();
+    pub(crate) async fn post(&self, body: &[u8]) -> Answer {
+        let mine = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let headers: Vec<_> = std::iter::once(("Content-Type", "application/json")).chain(mine).collect();
         self.post_with(&headers, body).await
     }
 
@@ -96,7 +107,7 @@ impl Stream {
     }
 
     /// The next message; `None` at the end of the stream.
-    async fn hear(&mut self) -> Option<Value> {
+    pub(crate) async fn hear(&mut self) -> Option<Value> {
         let event = self.connection.event().await?;
         self.events += 1;
         assert_eq!((event.event.as_deref(), event.id), (Some("message"), Some(self.events.to_string())));

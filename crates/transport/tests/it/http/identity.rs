@@ -106,7 +106,7 @@ async fn grants_and_entries_of_two_configurations_never_meet() {
     let list = shown(Post::modern("tools/list", json!({})));
     one_key.generation.store(1, Ordering::SeqCst);
     let early = server.ask(&list).await;
-    assert_eq!(early.told(), "503 -32600 the configuration of the server is changing; try again");
+    assert_eq!(early.told(), "503 -31000 the configuration of the server is changing; try again");
     let tool = Tool::new("new", "", handler_fn(|_, _| async { Ok(Default::default()) }));
     server.host.service.registry().swap(SnapshotBuilder::new().tool(tool).generation(1).build());
     let answer = server.ask(&list).await.message();

@@ -11,22 +11,22 @@ const BOTH: &str = "application/json, text/event-stream";
 
 /// One POST, header by header.
 #[derive(Debug, Clone)]
-pub(super) struct Post {
+pub(crate) struct Post {
     headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
-    pub(super) method: String,
-    pub(super) revision: Revision,
+    pub(crate) body: Vec<u8>,
+    pub(crate) method: String,
+    pub(crate) revision: Revision,
 }
 
 impl Post {
     /// A request that says nothing of its revision.
-    pub(super) fn message(method: &str, params: Value) -> Self {
+    pub(crate) fn message(method: &str, params: Value) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         Self { method: method.to_owned(), ..Self::raw(body.to_string()) }
     }
 
     /// A modern request with the headers that mirror it.
-    pub(super) fn modern(method: &str, mut params: Value) -> Self {
+    pub(crate) fn modern(method: &str, mut params: Value) -> Self {
         let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -43,23 +43,23 @@ impl Post {
     }
 
     /// A modern call of the tool `script`.
-    pub(super) fn script(steps: Value) -> Self {
+    pub(crate) fn script(steps: Value) -> Self {
         Self::modern("tools/call", json!({"name": "script", "arguments": {"steps": steps}}))
     }
 
     /// The same for a client that wants to hear of its progress.
-    pub(super) fn script_with_progress(steps: Value) -> Self {
+    pub(crate) fn script_with_progress(steps: Value) -> Self {
         let meta = json!({"progressToken": "p"});
         Self::modern("tools/call", json!({"name": "script", "arguments": {"steps": steps}, "_meta": meta}))
     }
 
     /// A notification.
-    pub(super) fn notification(method: &str, params: Value) -> Self {
+    pub(crate) fn notification(method: &str, params: Value) -> Self {
         Self::raw(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string())
     }
 
     /// Any bytes.
-    pub(super) fn raw(body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn raw(body: impl Into<Vec<u8>>) -> Self {
         let headers = [("Content-Type", "application/json"), ("Accept", BOTH)];
         Self {
             headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -69,43 +69,43 @@ impl Post {
         }
     }
 
-    pub(super) fn in_revision(self, revision: Revision) -> Self {
+    pub(crate) fn in_revision(self, revision: Revision) -> Self {
         Self { revision, ..self }
     }
 
     /// With one more header.
-    pub(super) fn and(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// With this header instead of any of its name.
-    pub(super) fn with(self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(self, name: &str, value: &str) -> Self {
         self.without(name).and(name, value)
     }
 
-    pub(super) fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(header, _)| !header.eq_ignore_ascii_case(name));
         self
     }
 
     /// The same request under another id.
-    pub(super) fn of_id(mut self, id: usize) -> Self {
+    pub(crate) fn of_id(mut self, id: usize) -> Self {
         let text = String::from_utf8(self.body).unwrap();
         self.body = text.replace("\"id\":1,", &format!("\"id\":{id},")).into();
         self
     }
 
     /// The same head without a body.
-    pub(super) fn without_body(&self) -> Self {
+    pub(crate) fn without_body(&self) -> Self {
         Self { body: Vec::new(), ..self.clone() }
     }
 
-    pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         wire::request("POST", "/mcp", &self.headers().collect::<Vec<_>>(), &self.body)
     }
 }

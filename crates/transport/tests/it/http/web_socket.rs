@@ -23,16 +23,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message};
+use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Error as WebSocketError, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::{PATIENCE, Server};
 use crate::ledger::{Ledger, script};
 
 /// A client.
-struct Socket<S = TcpStream> {
+pub(crate) struct Socket<S = TcpStream> {
     stream: WebSocketStream<S>,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     /// Pings and pongs that came between messages.
     pings: usize,
 }
@@ -58,16 +58,21 @@ impl Socket {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     async fn over(stream: S, path: &str, headers: &[(&str, &str)]) -> Self {
+        Self::opened(stream, path, headers).await.unwrap()
+    }
+
+    /// One that the server may refuse to open.
+    pub(crate) async fn opened(stream: S, path: &str, headers: &[(&str, &str)]) -> Result<Self, WebSocketError> {
         let request = ClientRequestBuilder::new(format!("ws://127.0.0.1{path}").parse().unwrap());
         let request = headers
             .iter()
             .fold(request.with_sub_protocol("mcp"), |request, (name, value)| request.with_header(*name, *value));
-        let (stream, response) = timeout(PATIENCE, client_async(request, stream)).await.unwrap().unwrap();
+        let (stream, response) = timeout(PATIENCE, client_async(request, stream)).await.unwrap()?;
         assert_eq!(response.headers()["sec-websocket-protocol"], "mcp");
-        Self { stream, ledger: Ledger::default(), pings: 0 }
+        Ok(Self { stream, ledger: Ledger::default(), pings: 0 })
     }
 
-    async fn shake_hands(&mut self, revision: Revision) {
+    pub(crate) async fn shake_hands(&mut self, revision: Revision) {
         let handshake = self.ledger.handshake(revision);
         self.say(&handshake).await;
         assert_eq!(self.hear().await.unwrap()["result"]["protocolVersion"], revision.name());
@@ -75,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     /// Sends a text as it is.
-    async fn say(&mut self, text: &str) {
+    pub(crate) async fn say(&mut self, text: &str) {
         self.put(Message::text(text)).await;
     }
 
@@ -83,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         timeout(PATIENCE, self.stream.send(message)).await.unwrap().unwrap();
     }
 
-    async fn send(&mut self, id: Value, method: &str, params: Value) {
+    pub(crate) async fn send(&mut self, id: Value, method: &str, params: Value) {
         let request = self.ledger.request(&id, method, params);
         self.say(&request).await;
     }
@@ -94,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     }
 
     /// The next message, or the code and reason with which the server closes; 1006 when it just goes.
-    async fn hear(&mut self) -> Result<Value, (u16, String)> {
+    pub(crate) async fn hear(&mut self) -> Result<Value, (u16, String)> {
         loop {
             match self.stream.next().await {
                 Some(Ok(Message::Text(text))) => {

@@ -10,40 +10,44 @@ use tokio::time::timeout;
 use super::PATIENCE;
 
 /// A connection that lives as long as both sides want.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     /// What was read of an event stream and is no whole event yet.
     unread: Vec<u8>,
     /// What stood after the last chunked body.
-    pub(super) trailers: Vec<(String, String)>,
+    pub(crate) trailers: Vec<(String, String)>,
 }
 
 /// A response without its body.
 #[derive(Debug)]
-pub(super) struct Head {
-    pub(super) status: u16,
+pub(crate) struct Head {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
 }
 
+/// A connection that was closed within a body.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
 /// A whole response.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) head: Head,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) head: Head,
+    pub(crate) body: Vec<u8>,
 }
 
 /// One server-sent event, or a comment.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct SseEvent {
-    pub(super) event: Option<String>,
-    pub(super) id: Option<String>,
-    pub(super) retry: Option<String>,
-    pub(super) data: Option<String>,
-    pub(super) is_comment: bool,
+pub(crate) struct SseEvent {
+    pub(crate) event: Option<String>,
+    pub(crate) id: Option<String>,
+    pub(crate) retry: Option<String>,
+    pub(crate) data: Option<String>,
+    pub(crate) is_comment: bool,
 }
 
 /// A request as bytes.
-pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
     let has = |name: &str| headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
     if !has("host") {
@@ -61,25 +65,30 @@ pub(super) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: 
 }
 
 impl Connection {
-    pub(super) async fn open(address: SocketAddr) -> Self {
+    pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self { stream: BufReader::new(stream), unread: Vec::new(), trailers: Vec::new() }
     }
 
-    pub(super) async fn send(&mut self, bytes: &[u8]) {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
         timeout(PATIENCE, self.stream.write_all(bytes)).await.unwrap().unwrap();
     }
 
     /// Sends a request and reads the whole response.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> Answer {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Answer {
         self.send(request).await;
         self.answer().await
     }
 
     /// The whole next response.
-    pub(super) async fn answer(&mut self) -> Answer {
+    pub(crate) async fn answer(&mut self) -> Answer {
         let head = self.head().await;
+        self.rest_of(head).await
+    }
+
+    /// The response whose head was read.
+    pub(crate) async fn rest_of(&mut self, head: Head) -> Answer {
         let mut body = Vec::new();
         match head.header("content-length") {
             Some(length) => {
@@ -97,7 +106,7 @@ impl Connection {
     }
 
     /// The head of the next response; what follows is read by `chunk` or `event`.
-    pub(super) async fn head(&mut self) -> Head {
+    pub(crate) async fn head(&mut self) -> Head {
         let status = self.line().await;
         let status = status.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("no response: {status:?}"));
         let status = status[..3].parse().unwrap();
@@ -114,21 +123,29 @@ impl Connection {
     }
 
     /// The next chunk of a chunked body; `None` at its end.
-    pub(super) async fn chunk(&mut self) -> Option<Vec<u8>> {
+    pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
+        self.chunk_or_break().await.expect("the body breaks off")
+    }
+
+    /// The same of a body that may break off.
+    pub(crate) async fn chunk_or_break(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let size = self.line().await;
+        if size.is_empty() {
+            return Err(Broken);
+        }
         let size = usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no chunk: {size:?}"));
         if size == 0 {
             self.trailers = self.fields().await;
-            return None;
+            return Ok(None);
         }
         let mut chunk = vec![0; size + 2];
         timeout(PATIENCE, self.stream.read_exact(&mut chunk)).await.unwrap().unwrap();
         assert_eq!(chunk.split_off(size), b"\r\n");
-        Some(chunk)
+        Ok(Some(chunk))
     }
 
     /// What comes of a chunked body until the connection breaks; it must not end before.
-    pub(super) async fn until_broken(&mut self) -> Vec<u8> {
+    pub(crate) async fn until_broken(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
         assert!(!bytes.ends_with(b"0\r\n\r\n"), "the body has an end");
@@ -136,7 +153,7 @@ impl Connection {
     }
 
     /// The next event of an event stream that is no comment; `None` at its end.
-    pub(super) async fn event(&mut self) -> Option<SseEvent> {
+    pub(crate) async fn event(&mut self) -> Option<SseEvent> {
         loop {
             let event = self.event_or_comment().await?;
             if !event.is_comment {
@@ -145,7 +162,7 @@ impl Connection {
         }
     }
 
-    pub(super) async fn event_or_comment(&mut self) -> Option<SseEvent> {
+    pub(crate) async fn event_or_comment(&mut self) -> Option<SseEvent> {
         let mut searched = 0;
         loop {
             if let Some(end) = self.unread[searched..].windows(2).position(|pair| pair == b"\n\n") {
@@ -164,7 +181,7 @@ impl Connection {
     }
 
     /// Every event until the end of the stream.
-    pub(super) async fn events(&mut self) -> Vec<SseEvent> {
+    pub(crate) async fn events(&mut self) -> Vec<SseEvent> {
         let mut events = Vec::new();
         while let Some(event) = self.event().await {
             events.push(event);
@@ -173,7 +190,7 @@ impl Connection {
     }
 
     /// Whether the server closes its side before it says anything more.
-    pub(super) async fn is_closed(&mut self) -> bool {
+    pub(crate) async fn is_closed(&mut self) -> bool {
         let next = timeout(PATIENCE, self.stream.fill_buf()).await.unwrap();
         next.map_or(true, <[u8]>::is_empty)
     }
@@ -186,15 +203,15 @@ impl Connection {
 }
 
 impl Head {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn is_chunked(&self) -> bool {
+    pub(crate) fn is_chunked(&self) -> bool {
         self.header("transfer-encoding") == Some("chunked")
     }
 
-    pub(super) fn is_event_stream(&self) -> bool {
+    pub(crate) fn is_event_stream(&self) -> bool {
         let is = self.header("content-type") == Some("text/event-stream");
         if is {
             assert_eq!(self.header("x-accel-buffering"), Some("no"));
@@ -205,24 +222,24 @@ impl Head {
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.header(name)
     }
 
     /// The body as text.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
     /// The one JSON message of the body.
-    pub(super) fn message(&self) -> Value {
+    pub(crate) fn message(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.text());
         assert!(!self.text().contains('\n'));
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// `status code message`, or the status alone when there is no error.
-    pub(super) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let status = self.head.status;
         if self.body.is_empty() || self.header("content-type") != Some("application/json") {
             return status.to_string();
@@ -255,7 +272,7 @@ impl SseEvent {
     }
 
     /// The message that it carries.
-    pub(super) fn message(&self) -> Value {
+    pub(crate) fn message(&self) -> Value {
         serde_json::from_str(self.data.as_deref().unwrap()).unwrap()
     }
 }

@@ -45,6 +45,7 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
         ("no such tool's schema", get("/rest/tools/scrip/schema")),
         ("no such path", get("/rest/tables")),
         ("path that is no UTF-8", get("/rest/tools/%FF")),
+        ("a name too long", get(&format!("/rest/tools/{}", "x".repeat(4_097)))),
         ("unknown format", get("/rest/jobs?format=xml")),
         ("two formats", get("/rest/jobs?format=csv&format=csv")),
         ("unknown parameter", get("/rest/jobs?colour=red")),
@@ -75,6 +76,7 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
     no such tool's schema     404 not_found: there is no tool "scrip"
     no such path              404 no_such_path: there is nothing at /rest/tables; /rest/ shows what there is
     path that is no UTF-8     400 bad_request: the path is not UTF-8 when its %XX are decoded
+    a name too long           400 bad_request: the name is 4097 bytes long; at most 4096
     unknown format            400 bad_request: there is no format "xml"; there are json, ndjson, csv, arrow, table, markdown
     two formats               400 bad_request: the parameter format is given more than once
     unknown parameter         400 bad_request: the address takes no parameter "colour"

@@ -1,0 +1,149 @@
+//! Which channels differ from the scenario or from each other, and how.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::channel::Channel;
+use super::outcome::{Heard, Outcome, Refusal, shown};
+use super::step::{Message, Refused, Step};
+
+/// What each channel heard at each step, by its number.
+type Replays = [BTreeMap<usize, Heard>];
+
+/// What differs; nothing if all is as it should be.
+pub(super) fn differences(steps: &[Step], channels: &[Channel], replays: &Replays) -> String {
+    let mut told = String::new();
+    for (number, step) in steps.iter().enumerate() {
+        let heard = channels.iter().zip(replays).filter_map(|(channel, heard)| Some((channel, heard.get(&number)?)));
+        let heard: Vec<(&Channel, &Heard)> = heard.collect();
+        let mut of_step = from_scenario(step, &heard);
+        if of_step.is_empty() && !step.differs() {
+            of_step = from_each_other(&heard);
+        }
+        if !of_step.is_empty() {
+            let _ = writeln!(told, "\n{}{of_step}", step.name);
+        }
+    }
+    told
+}
+
+/// The channels on which it is not as the scenario says, those that say the same together.
+fn from_scenario(step: &Step, heard: &[(&Channel, &Heard)]) -> String {
+    let (mut right, mut wrong) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+    let mut wanted = String::new();
+    for (channel, heard) in heard {
+        match step.unmet_by(channel, &heard.outcome) {
+            None => right.push(channel.to_string()),
+            Some(unmet) => {
+                wanted = unmet;
+                wrong.entry(heard.outcome.clone().shortened().to_string()).or_default().push(channel.to_string());
+            }
+        }
+    }
+    if wrong.is_empty() {
+        return String::new();
+    }
+    let mut told = format!("\n  wanted {wanted}");
+    if !right.is_empty() {
+        let _ = write!(told, "\n  so it is on {}", right.join(", "));
+    }
+    for (outcome, channels) in wrong {
+        let _ = write!(told, "\n  on {}: {outcome}", channels.join(", "));
+    }
+    told
+}
+
+/// The channels of one revision of MCP whose whole messages are not the same.
+fn from_each_other(heard: &[(&Channel, &Heard)]) -> String {
+    let mut by_revision = BTreeMap::<&str, Vec<(&Channel, &Value)>>::new();
+    for (channel, heard) in heard {
+        if let Some(raw) = &heard.raw {
+            by_revision.entry(channel.revision.name()).or_default().push((channel, raw));
+        }
+    }
+    let mut told = String::new();
+    for said in by_revision.values() {
+        let (first, first_said) = said[0];
+        for (channel, other_said) in said.iter().filter(|(_, said)| *said != first_said) {
+            let _ = write!(told, "\n  over {first} the message is {first_said}\n  over {channel} it is {other_said}");
+        }
+    }
+    told
+}
+
+impl Outcome {
+    /// The same with long texts short.
+    fn shortened(self) -> Self {
+        match self {
+            Self::Answered(value) => Self::Answered(shown(&value)),
+            refused @ Self::Refused(_) => refused,
+        }
+    }
+}
+
+impl Step {
+    /// What was wanted, if `outcome` is not it.
+    fn unmet_by(&self, channel: &Channel, outcome: &Outcome) -> Option<String> {
+        let is_met = match (outcome, &self.answered, &self.refused) {
+            (Outcome::Answered(value), Some(wanted), _) => shown(value) == *wanted,
+            (Outcome::Refused(refusal), _, Some(wanted)) => wanted.is_met_by(channel, refusal),
+            _ => false,
+        };
+        let wanted = || match (&self.answered, &self.refused) {
+            (Some(answered), _) => format!("answered {answered}"),
+            (None, Some(Refused { kind, message })) => {
+                format!("refused {kind}: {:?}", message.over(channel).unwrap_or("in words that stand nowhere"))
+            }
+            (None, None) => "nothing".to_owned(),
+        };
+        (!is_met).then(wanted)
+    }
+}
+
+impl Refused {
+    fn is_met_by(&self, channel: &Channel, refusal: &Refusal) -> bool {
+        let is_of_kind = refusal.kind.as_ref().is_none_or(|kind| *kind == self.kind);
+        is_of_kind && self.message.over(channel) == Some(refusal.message.as_str())
+    }
+}
+
+impl Message {
+    /// The words of one transport.
+    fn over(&self, channel: &Channel) -> Option<&str> {
+        match self {
+            Self::Everywhere(message) => Some(message),
+            Self::ByTransport(messages) => messages.get(channel.transport.name()).and_then(Value::as_str),
+        }
+    }
+}
+
+#[test]
+fn what_differs_is_told_with_the_channels_on_which_it_does() {
+    let step = serde_json::json!({
+        "name": "an unknown tool",
+        "ask": {"call": {"tool": "x"}},
+        "refused": {"kind": "not_found", "message": "there is no tool \"x\""},
+    });
+    let steps = [serde_json::from_value(step).unwrap()];
+    let heard = |outcome, raw: Value| BTreeMap::from([(0, Heard { outcome, raw: Some(raw) })]);
+    let right = || Outcome::refused(Some("not_found"), "there is no tool \"x\"");
+    let wrong = || Outcome::Answered(serde_json::json!({"content": []}));
+    let channels = &Channel::all()[2..5];
+    let told = |outcomes: [(Outcome, i64); 3]| {
+        differences(&steps, channels, &outcomes.map(|(outcome, code)| heard(outcome, code.into())))
+    };
+    assert_eq!(told([(right(), 1), (right(), 2), (right(), 1)]), "");
+    insta::assert_snapshot!(told([(right(), 1), (wrong(), 2), (wrong(), 1)]), @r#"
+    an unknown tool
+      wanted refused not_found: "there is no tool \"x\""
+      so it is on stdio 2026-07-28
+      on http 2025-11-25, http 2026-07-28: answered {"content":[]}
+    "#);
+    insta::assert_snapshot!(told([(right(), 1), (right(), 1), (right(), 2)]), @r"
+    an unknown tool
+      over stdio 2026-07-28 the message is 1
+      over http 2026-07-28 it is 2
+    ");
+}

@@ -1,0 +1,171 @@
+//! MCP: from a step to a message, and from its answer to an outcome.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::channel::Client;
+use super::outcome::{Heard, Outcome, shown};
+use super::step::{Ask, CallAsk};
+
+/// What carries messages of MCP, seen from a client.
+#[async_trait]
+pub(super) trait Wire: Send {
+    /// Sends a request and hears its answer.
+    async fn ask(&mut self, method: &str, params: Value) -> Said;
+
+    /// Sends bytes as they are and hears what is said to them.
+    async fn say(&mut self, bytes: &[u8]) -> Said;
+
+    /// Whether the server has left it open.
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+/// What was said to a message.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// What came before the answer.
+    pub(super) notices: Vec<Value>,
+    pub(super) end: End,
+}
+
+#[derive(Debug)]
+pub(super) enum End {
+    /// A message, and the status of HTTP that came with it.
+    Message(Value, Option<u16>),
+    /// The connection was closed with that code and reason.
+    Closed(u16, String),
+}
+
+/// A client of MCP.
+pub(super) struct Mcp<W>(W);
+
+impl<W> Mcp<W> {
+    pub(super) fn new(wire: W) -> Self {
+        Self(wire)
+    }
+}
+
+#[async_trait]
+impl<W: Wire> Client for Mcp<W> {
+    async fn ask(&mut self, ask: &Ask) -> Heard {
+        let said = match (ask.bytes(), request(ask)) {
+            (Some(bytes), _) => self.0.say(&bytes).await,
+            (None, Some((method, params))) => self.0.ask(&method, params).await,
+            (None, None) => panic!("{ask:?} is nothing that can be said"),
+        };
+        said.heard(ask)
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+}
+
+/// Method and params of a step.
+fn request(ask: &Ask) -> Option<(String, Value)> {
+    if let Some(CallAsk { tool, arguments, progress }) = ask.call() {
+        let mut params = json!({"name": tool, "arguments": arguments});
+        if progress {
+            params["_meta"] = json!({"progressToken": "p"});
+        }
+        return Some(("tools/call".to_owned(), params));
+    }
+    Some(match ask {
+        Ask::List(list) => {
+            let params = list.cursor.as_ref().map_or(json!({}), |cursor| json!({"cursor": cursor}));
+            (list.of.method().to_owned(), params)
+        }
+        Ask::Read(uri) => ("resources/read".to_owned(), json!({"uri": uri})),
+        Ask::Prompt(prompt) => ("prompts/get".to_owned(), json!({"name": prompt.name, "arguments": prompt.arguments})),
+        Ask::Complete(params) => ("completion/complete".to_owned(), params.clone()),
+        Ask::Method { name, params } => (name.clone(), params.clone()),
+        _ => return None,
+    })
+}
+
+impl Said {
+    pub(super) fn message(message: Value, status: Option<u16>) -> Self {
+        Self { notices: Vec::new(), end: End::Message(message, status) }
+    }
+
+    /// What it says of `ask`.
+    pub(super) fn heard(self, ask: &Ask) -> Heard {
+        let (message, status) = match self.end {
+            End::Message(message, status) => (message, status),
+            End::Closed(code, reason) => {
+                let kind = if code == 1008 { "unauthenticated" } else { "unreadable" };
+                return Outcome::refused(Some(kind), &reason).into();
+            }
+        };
+        if let Some(error) = message.get("error") {
+            return Heard { outcome: refusal(error, status), raw: Some(shown(error)) };
+        }
+        let mut result = message["result"].as_object().unwrap_or_else(|| panic!("{message}")).clone();
+        let meta = result.remove("_meta").unwrap_or_default();
+        let raw = Some(shown(&Value::Object(result.clone())));
+        Heard { outcome: answer(ask, result, &meta, &self.notices), raw }
+    }
+}
+
+/// A refusal without code, status, and the words with which JSON-RPC begins.
+fn refusal(error: &Value, status: Option<u16>) -> Outcome {
+    let kind = match (error["data"]["kind"].as_str(), error["code"].as_i64().unwrap(), status) {
+        (Some(kind), ..) => kind,
+        (None, _, Some(401)) => "unauthenticated",
+        (None, _, Some(403)) => "forbidden",
+        (None, _, Some(503)) => "unavailable",
+        (None, -32_601, _) => "unknown_method",
+        (None, _, Some(404)) => "not_found",
+        (None, -32_700 | -32_600 | -32_602, _) => "unreadable",
+        _ => panic!("what sort is {error}"),
+    };
+    let message = error["message"].as_str().unwrap();
+    let params = message.strip_prefix("the params of ").and_then(|rest| rest.split_once(" are wrong: "));
+    let message = params.map_or(message, |(_method, rest)| rest);
+    let message = ["Parse error: ", "Invalid request: "]
+        .iter()
+        .find_map(|beginning| message.strip_prefix(beginning))
+        .unwrap_or(message);
+    Outcome::refused(Some(kind), message)
+}
+
+fn answer(ask: &Ask, mut result: Map<String, Value>, meta: &Value, notices: &[Value]) -> Outcome {
+    Outcome::Answered(match ask {
+        Ask::List(list) => {
+            let entries = result[list.of.member()].as_array().unwrap();
+            entries.iter().map(|entry| list.of.bare(entry)).collect()
+        }
+        Ask::Read(_) => result["contents"].take(),
+        Ask::Prompt(_) => result["messages"].take(),
+        Ask::Complete(_) => result["completion"].take(),
+        Ask::Call(_) | Ask::CallOfName(_) | Ask::CallOfDepth(_) => {
+            let failed = result["isError"] == true;
+            let content = result["content"].as_array().unwrap();
+            if failed {
+                // What was said before the error stands before it.
+                return Outcome::refused(None, content.last().unwrap()["text"].as_str().unwrap());
+            }
+            tool_answer(content, result.get("structuredContent"), meta, notices)
+        }
+        Ask::Method { .. } | Ask::Bytes(_) | Ask::Filler(_) => Value::Object(result),
+    })
+}
+
+/// What a tool answered. Data is said again as text for who reads text alone; that is no more than the data.
+fn tool_answer(content: &[Value], structured: Option<&Value>, meta: &Value, notices: &[Value]) -> Value {
+    let again = |block: &Value| serde_json::from_str::<Value>(block["text"].as_str().unwrap_or_default()).ok();
+    let is_said_again = structured.is_some() && content.len() == 1 && again(&content[0]).as_ref() == structured;
+    let mut answer = json!({"content": if is_said_again { &[] } else { content }});
+    if let Some(structured) = structured {
+        answer["structured"] = structured.clone();
+    }
+    if meta["dev.tidegate/truncated"] == true {
+        answer["truncated"] = true.into();
+    }
+    if !notices.is_empty() {
+        answer["progress"] = notices.iter().map(|notice| notice["params"]["progress"].clone()).collect();
+    }
+    answer
+}

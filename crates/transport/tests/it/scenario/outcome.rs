@@ -1,0 +1,100 @@
+//! What came of a step, without the envelope that carried it.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// Longer texts are shown by their ends, their length and a sum over all of their bytes.
+const SHOWN_BYTES_MAX: usize = 1_000;
+const SHOWN_ENDS: usize = 12;
+
+/// What came of a step on one channel.
+#[derive(Debug, Clone)]
+pub(super) struct Heard {
+    pub(super) outcome: Outcome,
+    /// The whole result or error of a message of MCP but for its `_meta`: the same wherever the revision is.
+    pub(super) raw: Option<Value>,
+}
+
+/// An answer or a refusal.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Outcome {
+    Answered(Value),
+    Refused(Refusal),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Refusal {
+    /// The sort; none where the envelope has no place for it: MCP tells models of failed tools in words alone.
+    pub(super) kind: Option<String>,
+    pub(super) message: String,
+}
+
+impl Outcome {
+    /// A refusal; what differs from one time to the next is left out of its message.
+    pub(super) fn refused(kind: Option<&str>, message: &str) -> Self {
+        Self::Refused(Refusal { kind: kind.map(str::to_owned), message: short(&without_chance(message)) })
+    }
+
+    /// Whether it is a refusal of that sort.
+    pub(super) fn is_refused_as(&self, kind: &str) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.kind.as_deref() == Some(kind))
+    }
+}
+
+impl From<Outcome> for Heard {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, raw: None }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered(value) => write!(f, "answered {value}"),
+            Self::Refused(Refusal { kind, message }) => {
+                write!(f, "refused {}: {message:?}", kind.as_deref().unwrap_or("as a failed tool"))
+            }
+        }
+    }
+}
+
+/// `message` without ids and without where in a message something stands, which depends on its envelope.
+fn without_chance(message: &str) -> String {
+    let place = message.rfind(" at line ").filter(|start| {
+        message[*start..]
+            .split(' ')
+            .skip(1)
+            .all(|word| matches!(word, "at" | "line" | "column") || word.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    let message = &message[..place.unwrap_or(message.len())];
+    let words = message.split(' ').map(|word| if Uuid::parse_str(word).is_ok() { "{id}" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// `value` with its long texts short and its ids masked.
+pub(super) fn shown(value: &Value) -> Value {
+    match value {
+        Value::String(text) => short(&without_chance(text)).into(),
+        Value::Array(items) => items.iter().map(shown).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.clone(), shown(value))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+/// `text` if it is short, else its ends, its length and its sum.
+fn short(text: &str) -> String {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.to_owned();
+    }
+    let (begin, end) = (text.floor_char_boundary(SHOWN_ENDS), text.ceil_char_boundary(text.len() - SHOWN_ENDS));
+    format!("{}… {} bytes, sum {:016x} …{}", &text[..begin], text.len(), sum(text), &text[end..])
+}
+
+/// FNV-1a of 64 bits.
+fn sum(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

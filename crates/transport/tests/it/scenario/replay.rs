@@ -1,0 +1,119 @@
+//! A channel taken through the steps, over connections that live from step to step.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde_json::{Map, json};
+use tidegate_core::Registry;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::channel::{Channel, Client};
+use super::outcome::Heard;
+use super::step::{Ask, Before, CallAsk, Step};
+use super::world::World;
+use crate::http::PATIENCE;
+
+/// Who is at a connection, and through which door.
+type Place = (Option<String>, Option<String>);
+
+/// A channel, its server, and the connections that are open.
+pub(super) struct Replay {
+    channel: Channel,
+    pub(super) world: World,
+    clients: HashMap<Place, Box<dyn Client>>,
+}
+
+/// Takes `channel` through all steps that are on it; what comes of each stands under its number.
+pub(super) async fn replay(channel: Channel, steps: &[Step]) -> BTreeMap<usize, Heard> {
+    let mut replay = Replay::start(channel).await;
+    let mut heard = BTreeMap::new();
+    for (number, step) in steps.iter().enumerate() {
+        if !step.is_on(&channel) {
+            continue;
+        }
+        let taken = timeout(PATIENCE, replay.take(step)).await;
+        heard.insert(number, taken.unwrap_or_else(|_| panic!("{channel}: {} never ends", step.name)));
+        assert_eq!(replay.world.server.open_calls(), 0, "{channel}: {} leaves a call behind", step.name);
+    }
+    heard
+}
+
+impl Replay {
+    pub(super) async fn start(channel: Channel) -> Self {
+        Self { channel, world: World::start().await, clients: HashMap::new() }
+    }
+
+    async fn take(&mut self, step: &Step) -> Heard {
+        let mut held = Vec::new();
+        match &step.before {
+            None => {}
+            Some(Before::Revoked(person)) => self.world.revoke(person),
+            Some(Before::Changing) => self.world.set_changing(true),
+            Some(Before::Removed(tool)) => self.world.remove(tool),
+            Some(Before::Open(people)) => {
+                for (person, count) in people {
+                    for _ in 0..count.as_u64().unwrap() {
+                        held.push(hold(self.channel, &self.world, person).await);
+                        until_open(self.world.server.host.service.registry(), held.len()).await;
+                    }
+                }
+            }
+        }
+        let heard = if step.is_ended { self.ask_and_end(step).await } else { self.ask_step(step).await };
+        self.world.set_changing(false);
+        self.world.end_calls();
+        for call in held {
+            call.await.unwrap();
+        }
+        heard
+    }
+
+    async fn ask_step(&mut self, step: &Step) -> Heard {
+        self.ask(&step.by, &step.through, &step.ask).await
+    }
+
+    async fn ask_and_end(&mut self, step: &Step) -> Heard {
+        let registry = self.world.server.host.service.registry().clone();
+        let ending = async {
+            until_open(&registry, 1).await;
+            registry.jobs().cancel_all();
+        };
+        let (heard, ()) = tokio::join!(self.ask_step(step), ending);
+        heard
+    }
+
+    /// What comes of `ask` over the connection of `by`, which is opened if it is not open.
+    pub(super) async fn ask(&mut self, by: &Option<String>, through: &Option<String>, ask: &Ask) -> Heard {
+        let place = (by.clone(), through.clone());
+        if !self.clients.contains_key(&place) {
+            match self.channel.open(&self.world, by.as_deref(), through.as_deref()).await {
+                Ok(client) => self.clients.insert(place.clone(), client),
+                Err(heard) => return heard,
+            };
+        }
+        let Some(client) = self.clients.get_mut(&place) else { panic!("there is no connection") };
+        let heard = client.ask(ask).await;
+        if !client.is_open() {
+            self.clients.remove(&place);
+        }
+        heard
+    }
+}
+
+/// Waits until so many calls are open.
+async fn until_open(registry: &Registry, count: usize) {
+    while registry.jobs().open_count() < count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A call of `person` that runs until it is ended, on a connection of its own.
+async fn hold(channel: Channel, world: &World, person: &str) -> JoinHandle<()> {
+    let Ok(mut client) = channel.open(world, Some(person), None).await else { panic!("{person} is not let in") };
+    let steps = Map::from_iter([("steps".to_owned(), json!([["cancelled"]]))]);
+    let call = Ask::Call(CallAsk { arguments: steps, ..CallAsk::new("script".to_owned()) });
+    tokio::spawn(async move {
+        client.ask(&call).await;
+    })
+}

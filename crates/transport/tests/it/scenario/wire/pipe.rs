@@ -1,0 +1,89 @@
+//! Lines over the standard streams, of the server itself or of a bridge to it.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+use tidegate_transport::bridge::{self, Bearer, BridgeOptions, ServerAddress};
+use tidegate_transport::stdio::StdioOptions;
+use tokio::time::timeout;
+
+use super::super::mcp::{Said, Wire};
+use super::super::world::{MESSAGE_BYTES_MAX, World, key};
+use super::{Listening, foresee, path};
+use crate::http::PATIENCE;
+use crate::stdio::Pipe;
+
+pub(in super::super) struct PipeWire {
+    pipe: Pipe,
+    asked: usize,
+}
+
+impl PipeWire {
+    /// A server that this person started.
+    pub(in super::super) async fn of_process(
+        world: &World,
+        revision: Revision,
+        by: Option<&str>,
+        through: Option<&str>,
+    ) -> Self {
+        let options = StdioOptions {
+            authenticator: world.process_of(by.expect("a process has a user")),
+            toolset: through.map(str::to_owned),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            ..StdioOptions::default()
+        };
+        Self::greeted(Pipe::with(&world.server.host, options), revision).await
+    }
+
+    /// A bridge that this person started, to the server's address of that scheme.
+    pub(in super::super) async fn bridged(
+        world: &World,
+        revision: Revision,
+        by: Option<&str>,
+        through: Option<&str>,
+        scheme: &str,
+    ) -> Self {
+        let last = if scheme == "ws" { "/ws" } else { "" };
+        let address = format!("{scheme}://{}{}", world.server.address, path(through, last));
+        let options = BridgeOptions {
+            bearer: by.map(|by| Bearer::parse(&key(by)).unwrap()),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            ..BridgeOptions::new(ServerAddress::parse(&address).unwrap())
+        };
+        let pipe =
+            Pipe::served(|reader, writer, shutdown| tokio::spawn(bridge::serve(reader, writer, options, shutdown)));
+        Self::greeted(pipe, revision).await
+    }
+
+    async fn greeted(mut pipe: Pipe, revision: Revision) -> Self {
+        if revision.is_legacy() {
+            timeout(PATIENCE, pipe.shake_hands(revision)).await.unwrap();
+        }
+        Self { pipe, asked: 0 }
+    }
+
+    async fn answer(&mut self) -> Said {
+        let mut listening = Listening::default();
+        loop {
+            let message = timeout(PATIENCE, self.pipe.hear()).await.unwrap().unwrap();
+            if let Some(said) = listening.hear(message) {
+                return said;
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Wire for PipeWire {
+    async fn ask(&mut self, method: &str, params: Value) -> Said {
+        self.asked += 1;
+        self.pipe.send(json!(self.asked), method, params).await;
+        self.answer().await
+    }
+
+    async fn say(&mut self, bytes: &[u8]) -> Said {
+        foresee(&mut self.pipe.ledger, bytes);
+        self.pipe.line(bytes).await;
+        self.answer().await
+    }
+}

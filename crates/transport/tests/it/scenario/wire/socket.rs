@@ -1,0 +1,84 @@
+//! Frames of a WebSocket.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_mcp::Revision;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Error;
+
+use super::super::mcp::{End, Said, Wire};
+use super::super::outcome::Heard;
+use super::super::step::Ask;
+use super::super::world::{World, bearer};
+use super::{Listening, foresee, path};
+use crate::http::PATIENCE;
+use crate::http::web_socket::Socket;
+
+pub(in super::super) struct SocketWire {
+    socket: Socket,
+    asked: usize,
+    is_open: bool,
+}
+
+impl SocketWire {
+    pub(in super::super) async fn open(
+        world: &World,
+        revision: Revision,
+        by: Option<&str>,
+        through: Option<&str>,
+    ) -> Result<Self, Heard> {
+        let stream = TcpStream::connect(world.server.address).await.unwrap();
+        let bearer = by.map(bearer);
+        let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
+        let mut socket = match Socket::opened(stream, &path(through, "/ws"), &headers).await {
+            Ok(socket) => socket,
+            Err(Error::Http(response)) => {
+                let message = serde_json::from_slice(response.body().as_deref().unwrap()).unwrap();
+                let said = Said::message(message, Some(response.status().as_u16()));
+                return Err(said.heard(&Ask::Bytes(String::new())));
+            }
+            Err(error) => panic!("{error}"),
+        };
+        if revision.is_legacy() {
+            socket.shake_hands(revision).await;
+        }
+        Ok(Self { socket, asked: 0, is_open: true })
+    }
+
+    async fn answer(&mut self) -> Said {
+        let mut listening = Listening::default();
+        loop {
+            match timeout(PATIENCE, self.socket.hear()).await.unwrap() {
+                Ok(message) => {
+                    if let Some(said) = listening.hear(message) {
+                        return said;
+                    }
+                }
+                Err((code, reason)) => {
+                    self.is_open = false;
+                    return Said { notices: Vec::new(), end: End::Closed(code, reason) };
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Wire for SocketWire {
+    async fn ask(&mut self, method: &str, params: Value) -> Said {
+        self.asked += 1;
+        self.socket.send(json!(self.asked), method, params).await;
+        self.answer().await
+    }
+
+    async fn say(&mut self, bytes: &[u8]) -> Said {
+        foresee(&mut self.socket.ledger, bytes);
+        self.socket.say(std::str::from_utf8(bytes).unwrap()).await;
+        self.answer().await
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+}
