@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import resource
 import statistics
 import subprocess
 import tempfile
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from harness import peers, report, wire, wrk
 from harness.postgres import READER, Cluster, within_cluster
-from harness.process import TIDEGATE, Server
+from harness.process import TIDEGATE, Server, children_cpu_seconds
 from harness.wrk import Load, Run
 
 SCALE = 10
@@ -161,12 +160,6 @@ def pgbench(cluster: Cluster, clients: int, seconds: int) -> Run:
     percentiles = statistics.quantiles((int(line.split()[2]) / 1e3 for line in lines), n=100)
     own, servers = own_spent / requests * 1e6, spent / requests * 1e6
     return Run(float(counted[2]), percentiles[49], percentiles[98], own, servers)
-
-
-def children_cpu_seconds() -> float:
-    """The processor time of what this process started and has waited for."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def show(sides: list[Side], medians: list[Run]) -> None:

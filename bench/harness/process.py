@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import socket
 import subprocess
 import threading
@@ -125,6 +126,12 @@ def cpu_seconds(pid: int) -> float:
         except OSError:
             continue
     return nanoseconds / 1e9
+
+
+def children_cpu_seconds() -> float:
+    """The processor time of what this process started and has waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 class RssPeak:

@@ -90,6 +90,11 @@ def counts(server: Server, load: Load, seconds: int, answers_read: bool) -> wire
     """What wrk itself says."""
     body = json.dumps(wire.message(load.method, load.params, revision=load.revision), separators=(",", ":"))
     headers = wire.headers(load.method, load.params.get("name"), server.key, load.revision)
+    return post(f"http://{server.address}/mcp", body, headers, seconds, answers_read=answers_read)
+
+
+def post(url: str, body: str, headers: dict[str, str], seconds: int, *, answers_read: bool = False) -> wire.Json:
+    """Posts the body for so long; what wrk says of it."""
     with tempfile.TemporaryDirectory() as folder:
         body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
         body_path.write_text(body)
@@ -101,7 +106,7 @@ def counts(server: Server, load: Load, seconds: int, answers_read: bool) -> wire
                 f"--connections={CONNECTIONS}",
                 f"--duration={seconds}s",
                 f"--script={SCRIPT}",
-                f"http://{server.address}/mcp",
+                url,
                 "--",
                 body_path,
                 headers_path,

@@ -34,6 +34,29 @@ CUSTOMERS = [
 ]
 
 
+CONFIGURATION = """\
+databases:
+  - name: {database}
+    files: {shop}
+  - name: large
+    files: {large}
+tools:
+  - name: largest
+    description: The longest message that the default bounds allow, as CSV; its rows come as structured content once more.
+    database: {database}
+    sql: SELECT repeat(chr(1), 39695) AS t
+"""
+
+
+def write_configuration(parent: Path, shop: Path, large: Path) -> Path:
+    """Writes the configuration that serves both folders, and a tool beside them, into `parent`."""
+    file = parent / "tidegate.yaml"
+    # A JSON text is one of YAML, whatever the path has in it.
+    paths = {"shop": json.dumps(str(shop)), "large": json.dumps(str(large))}
+    file.write_text(CONFIGURATION.format(database=DATABASE, **paths), encoding="utf-8")
+    return file
+
+
 def write(parent: Path) -> Path:
     """Writes the database's folder into `parent`."""
     folder = parent / DATABASE

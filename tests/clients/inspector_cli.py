@@ -1,4 +1,4 @@
-"""The inspector's command line against the real binary, over both transports and in both eras: one process a question.
+"""The inspector's command line against the real binary, over its three transports and in both eras: one process a question.
 
 Runs under `with_server.py`; TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES say where Node.js and the packages are.
 """
@@ -11,12 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from endpoints import address, recorded_command
 from questions import QUESTIONS, compare
 from report import Report
 
-TEE = Path(__file__).parent.parent / "wire" / "stdio_tee.py"
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-ERAS = ("legacy", "modern")
+# A process takes a second, nearly all of it to start: over HTTP+SSE, which is of the legacy era, that era is enough.
+ERAS = {"stdio": ("legacy", "modern"), "http": ("legacy", "modern"), "sse": ("legacy",)}
 # Each question is a process of a second or so: these show every kind of answer once.
 ASKED = (
     "databases are listed",
@@ -24,17 +25,16 @@ ASKED = (
     "sql binds parameters",
     "format markdown",
     "an answer over its budget ends with a line that says so",
+    "the largest answer that is given arrives whole",
     "an unknown table gets the nearest name",
 )
 WAIT_SECONDS_MAX = 60
 
 
 def target(transport: str) -> list[str]:
-    environment = os.environ
-    if transport == "http":
-        return ["--server-url", environment["TIDEGATE_URL"], "--transport", "http"]
-    command = [sys.executable, str(TEE), environment["TIDEGATE_RECORDINGS"], environment["TIDEGATE_BINARY"]]
-    return [*command, "stdio", environment["TIDEGATE_SHOP"], environment["TIDEGATE_LARGE"]]
+    if transport == "stdio":
+        return recorded_command(transport)
+    return ["--server-url", address(transport), "--transport", transport]
 
 
 class Inspector:
@@ -73,8 +73,8 @@ def check_lists(inspector: Inspector, report: Report) -> None:
 def main() -> int:
     report = Report()
     with tempfile.TemporaryDirectory(prefix="tidegate-inspector-") as home:
-        for transport in ("stdio", "http"):
-            for era in ERAS:
+        for transport, eras in ERAS.items():
+            for era in eras:
                 report.subject = f"inspector {transport} {era}"
                 inspector = Inspector(transport, era, home)
                 check_lists(inspector, report)

@@ -1,146 +1,25 @@
-// npm `@modelcontextprotocol/client` against the real binary: both transports, with the version negotiated automatically.
+// npm `@modelcontextprotocol/client` against the real binary: each of its transports, with the version negotiated automatically.
 //
-// Runs under `with_server.py`. The packages lie in a cache folder, TIDEGATE_NODE_PACKAGES, so they are required from there.
+// Runs under `with_server.py`.
 
-import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { ADDRESSES, COMMAND, packages, run } from "./node_checks.mjs";
 
-const { TIDEGATE_BINARY, TIDEGATE_LARGE, TIDEGATE_NODE_PACKAGES, TIDEGATE_PYTHON, TIDEGATE_RECORDINGS, TIDEGATE_SHOP, TIDEGATE_URL } =
-  process.env;
-const require = createRequire(join(TIDEGATE_NODE_PACKAGES, "package.json"));
-const { Client, StreamableHTTPClientTransport } = require("@modelcontextprotocol/client");
-const { StdioClientTransport } = require("@modelcontextprotocol/client/stdio");
-
-const { questions: QUESTIONS, endless: ENDLESS } = JSON.parse(readFileSync(join(import.meta.dirname, "questions.json"), "utf8"));
-const TEE = join(import.meta.dirname, "..", "wire", "stdio_tee.py");
-const REVISION = "2026-07-28";
-// No answer of these tests takes longer on a machine that is not broken.
-const WAIT_MS_MAX = 60_000;
+const { Client, SSEClientTransport, StreamableHTTPClientTransport } = packages("@modelcontextprotocol/client");
+const { StdioClientTransport } = packages("@modelcontextprotocol/client/stdio");
 
 const TRANSPORTS = {
-  stdio: () =>
-    new StdioClientTransport({
-      command: TIDEGATE_PYTHON,
-      args: [TEE, TIDEGATE_RECORDINGS, TIDEGATE_BINARY, "stdio", TIDEGATE_SHOP, TIDEGATE_LARGE],
-    }),
-  http: () => new StreamableHTTPClientTransport(new URL(TIDEGATE_URL)),
+  stdio: () => new StdioClientTransport(COMMAND),
+  http: () => new StreamableHTTPClientTransport(ADDRESSES.http),
+  sse: () => new SSEClientTransport(ADDRESSES.sse),
 };
 
-let passed = 0;
-let failed = 0;
-let subject = "";
-
-async function check(name, body) {
-  try {
-    await body();
-    passed += 1;
-    console.log(`ok   ${subject}: ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${subject}: ${name}: ${describe(error)}`);
-  }
-}
-
-/** An assertion speaks for itself; anything else shows where in the tests it came from. */
-function describe(error) {
-  if (error instanceof assert.AssertionError) return error.message.replaceAll(/\s+/g, " ");
-  const place = error.stack?.split("\n").find((line) => line.includes(import.meta.filename));
-  return `${error}${place ? ` (${place.trim()})` : ""}`;
-}
-
-const textsOf = (result) => result.content.filter((block) => block.type === "text").map((block) => block.text);
-
-/** The same comparison as in questions.py. */
-function compare(question, result) {
-  const texts = textsOf(result);
-  const text = texts.join("\n");
-  const shown = text.length < 1500 ? text : `${text.slice(0, 700)} […] ${text.slice(-700)}`;
-  assert.equal(result.isError ?? false, question.isError ?? false, `isError is ${result.isError}: ${shown}`);
-  assert.ok(text, "the answer is empty");
-  if ("equals" in question) assert.deepEqual(JSON.parse(texts[0]), question.equals, shown);
-  for (const part of question.contains ?? []) assert.ok(text.includes(part), `no ${part} in: ${shown}`);
-  for (const part of question.lacks ?? []) assert.ok(!text.includes(part), `${part} in: ${shown}`);
-  // Python writes the flag for "a dot matches a line end too" into the pattern, JavaScript beside it.
-  if (question.matches) assert.match(text, new RegExp(question.matches.replace("(?s)", ""), "s"), shown);
-}
-
-async function checkLists(client) {
-  await check("tools are listed with their schemas", async () => {
-    const { tools } = await client.listTools();
-    const names = new Set(tools.map((tool) => tool.name));
-    for (const { tool } of QUESTIONS) assert.ok(names.has(tool), `${tool} is missing`);
-    for (const tool of tools) assert.equal(tool.inputSchema.type, "object");
-  });
-  await check("a table is a resource that can be read", async () => {
-    const { resources } = await client.listResources();
-    const table = resources.find((resource) => resource.uri.includes("orders"));
-    assert.ok(table, `no orders among ${resources.map((resource) => resource.uri)}`);
-    const { contents } = await client.readResource({ uri: table.uri });
-    assert.ok(contents.length > 0);
-  });
-  await check("a table's name completes", async () => {
-    const { resourceTemplates } = await client.listResourceTemplates();
-    const template = resourceTemplates.find((template) => template.uriTemplate.includes("{table}"));
-    const { completion } = await client.complete({
-      ref: { type: "ref/resource", uri: template.uriTemplate },
-      argument: { name: "table", value: "ord" },
-      context: { arguments: { database: "shop" } },
-    });
-    assert.ok(completion.values.includes("orders"), JSON.stringify(completion));
-  });
-  await check("an unknown tool is an error", async () => {
-    await assert.rejects(client.callTool({ name: "drop_everything", arguments: {} }), (error) => error.code === -32602);
-  });
-}
-
-const jobs = async (client) => JSON.parse(textsOf(await client.callTool({ name: "list_jobs", arguments: {} }))[0]);
-
-async function checkLongCall(client) {
-  await check("a long call reports progress, and ends when the client cancels it", async () => {
-    const abort = new AbortController();
-    const progress = [];
-    const deadline = AbortSignal.timeout(WAIT_MS_MAX);
-    const reported = Promise.withResolvers();
-    deadline.addEventListener("abort", () => reported.reject(new Error("no progress in time")));
-    const call = client.callTool(
-      { name: ENDLESS.tool, arguments: ENDLESS.arguments },
-      {
-        signal: abort.signal,
-        timeout: WAIT_MS_MAX,
-        onprogress: ({ progress: value }) => {
-          progress.push(value);
-          reported.resolve();
-        },
-      },
-    );
-    const ended = assert.rejects(call);
-    await Promise.race([reported.promise, ended]);
-    const running = (await jobs(client)).filter((job) => job.target === ENDLESS.tool && job.status === "running");
-    assert.equal(running.length, 1, JSON.stringify(running));
-    abort.abort("no longer wanted");
-    await ended;
-    const { id } = running[0];
-    while ((await jobs(client)).some((job) => job.id === id && job.status === "running")) deadline.throwIfAborted();
-    assert.ok(progress.every((value, index) => index === 0 || value > progress[index - 1]), `${progress}`);
-  });
-}
-
-for (const [name, connect] of Object.entries(TRANSPORTS)) {
-  subject = `node ${name}`;
-  await check("it connects", async () => {
+await run("node", Object.keys(TRANSPORTS), {
+  revision: "2026-07-28",
+  revisionOf: (client) => client.getNegotiatedProtocolVersion(),
+  call: (client, params, options) => client.callTool(params, options),
+  connect: async (transport) => {
     const client = new Client({ name: "tidegate-tests", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
-    await client.connect(connect());
-    await check(`it negotiates ${REVISION}`, () => assert.equal(client.getNegotiatedProtocolVersion(), REVISION));
-    await checkLists(client);
-    for (const question of QUESTIONS) {
-      await check(question.name, async () => compare(question, await client.callTool({ name: question.tool, arguments: question.arguments })));
-    }
-    await checkLongCall(client);
-    await check("the connection lives on", async () => compare(QUESTIONS[0], await client.callTool({ name: "list_databases", arguments: {} })));
-    await client.close();
-  });
-}
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed > 0 || passed === 0 ? 1 : 0);
+    await client.connect(TRANSPORTS[transport]());
+    return client;
+  },
+});

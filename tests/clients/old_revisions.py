@@ -58,15 +58,15 @@ def check_batch(connection: Connection, revision: str) -> None:
 
 
 def main() -> int:
-    binary, folder = os.environ["TIDEGATE_BINARY"], os.environ["TIDEGATE_SHOP"]
+    command = [os.environ["TIDEGATE_BINARY"], "stdio", os.environ["TIDEGATE_SHOP"]]
     report = Report()
     for revision in LEGACY:
         report.subject = f"raw {revision}"
-        with report.check("the server ends well"), connected(binary, folder) as connection:
+        with report.check("the server ends well"), connected(command) as connection:
             check_revision(connection, revision, report)
     for revision in UNKNOWN_REVISIONS:
         report.subject = f"raw {revision}"
-        with report.check("the server ends well"), connected(binary, folder) as connection:
+        with report.check("the server ends well"), connected(command) as connection:
             with report.check(f"initialize offers {NEWEST_LEGACY} instead"):
                 result = connection.initialize(revision)["result"]
                 assert result["protocolVersion"] == NEWEST_LEGACY, result

@@ -1,47 +1,38 @@
-"""PyPI `mcp` 2.x against the real binary: both transports, negotiating by itself and as a legacy client.
+"""PyPI `mcp` 2.x against the real binary: every transport that it has, negotiating by itself and as a legacy client.
 
-Runs under `with_server.py`; TIDEGATE_BINARY names the binary for stdio.
+    python_client.py TRANSPORT…
+
+Transports are `stdio`, `http`, `sse`, and `bridge-http` and `bridge-ws`, the command that carries stdio to a running server. Runs
+under `with_server.py`; TIDEGATE_BINARY names the binary.
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import anyio
+from endpoints import COMMANDS, address, recorded_command
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ResourceTemplateReference, TextContent
 from questions import ENDLESS, QUESTIONS, compare
 from report import Report
 
-TEE = Path(__file__).parent.parent / "wire" / "stdio_tee.py"
 # What each way of negotiating must arrive at.
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 # No answer of these tests takes longer on a machine that is not broken.
 WAIT_SECONDS_MAX = 60
 
 
-def stdio() -> StdioServerParameters:
-    environment = os.environ
-    return StdioServerParameters(
-        command=sys.executable,
-        args=[
-            str(TEE),
-            environment["TIDEGATE_RECORDINGS"],
-            environment["TIDEGATE_BINARY"],
-            "stdio",
-            environment["TIDEGATE_SHOP"],
-            environment["TIDEGATE_LARGE"],
-        ],
-    )
-
-
-def http() -> str:
-    return os.environ["TIDEGATE_URL"]
+def connect(transport: str) -> Any:
+    """What `Client` takes to connect."""
+    if transport in COMMANDS:
+        program, *arguments = recorded_command(transport)
+        return StdioServerParameters(command=program, args=arguments)
+    return sse_client(address("sse")) if transport == "sse" else address(transport)
 
 
 def texts_of(result: CallToolResult) -> list[str]:
@@ -148,13 +139,13 @@ async def check_long_calls(client: Client, report: Report) -> None:
         compare(QUESTIONS[0], texts_of(await client.call_tool("list_databases", {})), False)
 
 
-async def main() -> int:
+async def main(transports: list[str]) -> int:
     report = Report()
-    for transport, connect in (("stdio", stdio), ("http", http)):
+    for transport in transports:
         for mode, revision in REVISIONS.items():
             report.subject = f"python {transport} {mode}"
             with report.check("it connects"):
-                async with Client(connect(), mode=mode, read_timeout_seconds=WAIT_SECONDS_MAX) as client:
+                async with Client(connect(transport), mode=mode, read_timeout_seconds=WAIT_SECONDS_MAX) as client:
                     with report.check(f"it negotiates {revision}"):
                         assert client.protocol_version == revision, client.protocol_version
                         assert client.server_info and client.instructions
@@ -165,4 +156,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(main))
+    sys.exit(anyio.run(main, sys.argv[1:]))

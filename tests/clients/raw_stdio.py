@@ -69,10 +69,10 @@ class Connection:
 
 
 @contextmanager
-def connected(binary: str, *folders: str) -> Iterator[Connection]:
-    """Starts `tidegate stdio`; in the end closes its input, upon which it must end by itself."""
+def connected(command: list[str]) -> Iterator[Connection]:
+    """Starts a stdio server; in the end closes its input, upon which it must end by itself."""
     process = subprocess.Popen(
-        [binary, "stdio", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     )
     assert process.stdin
     # An answer that never comes ends the server, and with it the waiting.

@@ -2,9 +2,9 @@
 
     with_server.py RECORDINGS SERVER [ARGUMENT…] -- CLIENT [ARGUMENT…]
 
-The server must print `listening on URL` to stderr. In its arguments `{shop}` and `{large}` stand for the data folders; in
-the client's `{url}` stands for the address. The environment has them too: TIDEGATE_URL, TIDEGATE_SHOP, TIDEGATE_LARGE, and
-TIDEGATE_RECORDINGS for clients that record by themselves. The exit code is the client's, or 1 when a server did not stop.
+The server must print `listening on URL` to stderr. In its arguments `{shop}` and `{large}` stand for the data folders and
+`{configuration}` for a file that names both; in the client's `{url}` stands for the address. The environment has them too:
+TIDEGATE_URL, TIDEGATE_SHOP, TIDEGATE_LARGE, TIDEGATE_CONFIGURATION, and TIDEGATE_RECORDINGS for clients that record by themselves. The exit code is the client's, or 1 when a server did not stop.
 """
 
 import os
@@ -56,15 +56,18 @@ def main() -> int:
     server, client = rest[:divider], rest[divider + 1 :]
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidegate"
     with tempfile.TemporaryDirectory(prefix="tidegate-") as temporary:
-        shop = str(data_folder.write(Path(temporary)))
-        large = str(data_folder.write_numbers(cache))
-        command = [argument.format(shop=shop, large=large) for argument in server]
+        shop = data_folder.write(Path(temporary))
+        large = data_folder.write_numbers(cache)
+        configuration = data_folder.write_configuration(Path(temporary), shop, large)
+        served = {"shop": str(shop), "large": str(large), "configuration": str(configuration)}
+        command = [argument.format(**served) for argument in server]
         with listening(command) as direct, listening([sys.executable, str(PROXY), recordings, direct]) as url:
             environment = {
                 **os.environ,
                 "TIDEGATE_URL": url,
-                "TIDEGATE_SHOP": shop,
-                "TIDEGATE_LARGE": large,
+                "TIDEGATE_SHOP": str(shop),
+                "TIDEGATE_LARGE": str(large),
+                "TIDEGATE_CONFIGURATION": str(configuration),
                 "TIDEGATE_RECORDINGS": recordings,
             }
             return subprocess.run([argument.format(url=url) for argument in client], env=environment).returncode

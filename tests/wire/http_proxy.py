@@ -5,6 +5,9 @@
 It prints `listening on http://127.0.0.1:PORT/mcp`, the line the server itself prints, so that clients need not know which of
 the two they talk to. Bytes are passed on as they come, unread: a chunk, an SSE event or a disconnect reaches the other side
 when it happened. Beside that, a copy of the bytes is taken apart and each JSON-RPC message is recorded.
+
+A WebSocket, and a session of HTTP+SSE with all its POSTs, is one conversation as standard input and output are: each has a
+recording of its own.
 """
 
 import asyncio
@@ -17,8 +20,30 @@ from urllib.parse import urlsplit
 
 import h11
 from recording import Message, Recording
+from websocket_observer import WebSocketObserver
 
 CHUNK_BYTES = 64 * 1024
+
+
+class Recordings:
+    """Where what is seen is kept: one recording for the exchanges of Streamable HTTP, one for each long conversation."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self.exchanges = Recording(folder, "http")
+        self.exchange_numbers = itertools.count()
+        # HTTP+SSE: by the address to which the client posts its messages.
+        self._sessions: dict[str, Recording] = {}
+
+    def begin_socket(self) -> Recording:
+        return Recording(self._folder, "ws")
+
+    def begin_session(self, address: str) -> Recording:
+        self._sessions[address] = Recording(self._folder, "sse")
+        return self._sessions[address]
+
+    def session(self, address: str) -> Recording | None:
+        return self._sessions.get(address)
 
 
 class Observer:
@@ -28,27 +53,39 @@ class Observer:
     pretends to send it, and the other way round for the answer.
     """
 
-    def __init__(self, recording: Recording, exchanges: "itertools.count[int]"):
-        self._recording = recording
-        self._exchanges = exchanges
+    def __init__(self, recordings: Recordings):
+        self._recordings = recordings
         self._server_side = h11.Connection(h11.SERVER)
         self._client_side = h11.Connection(h11.CLIENT)
+        self._socket: WebSocketObserver | None = None
         self._lost = False
         self._start_exchange()
 
     def _start_exchange(self) -> None:
-        self._exchange = next(self._exchanges)
+        self._exchange = next(self._recordings.exchange_numbers)
+        self._session: Recording | None = None
         self._request_headers: dict[str, str] = {}
         self._response_headers: dict[str, str] = {}
         self._request_body = b""
         self._response_body = b""
 
     def from_client(self, data: bytes) -> None:
-        self._observe("client", self._server_side, self._client_side, data, self._request_event)
+        if self._socket:
+            self._socket.from_client(data)
+        else:
+            self._observe("client", self._server_side, self._client_side, data, self._request_event)
 
     def from_server(self, data: bytes) -> None:
+        if self._socket:
+            self._socket.from_server(data)
+            return
         self._observe("server", self._client_side, self._server_side, data, self._response_event)
-        if self._server_side.our_state is h11.DONE and self._server_side.their_state is h11.DONE:
+        if self._client_side.their_state is h11.SWITCHED_PROTOCOL:
+            self._socket = WebSocketObserver(self._recordings.begin_socket())
+            # What came in the same bytes as the heads.
+            self._socket.from_client(self._server_side.trailing_data[0])
+            self._socket.from_server(self._client_side.trailing_data[0])
+        elif self._server_side.our_state is h11.DONE and self._server_side.their_state is h11.DONE:
             self._server_side.start_next_cycle()
             self._client_side.start_next_cycle()
             self._start_exchange()
@@ -69,11 +106,12 @@ class Observer:
         except h11.ProtocolError as error:
             # The bytes still pass; only the record of this connection ends, and says why.
             self._lost = True
-            self._recording.add(Message(sender, "", unreadable=f"not HTTP/1.1: {error}"))
+            self._recordings.exchanges.add(Message(sender, "", unreadable=f"not HTTP/1.1: {error}"))
 
     def _request_event(self, event: h11.Event) -> None:
         if isinstance(event, h11.Request):
             self._request_headers = headers_of(event)
+            self._session = self._recordings.session(event.target.decode("ascii"))
         elif isinstance(event, h11.Data):
             self._request_body += event.data
         elif isinstance(event, h11.EndOfMessage) and self._request_body:
@@ -87,7 +125,9 @@ class Observer:
             if self._media_type() == "text/event-stream":
                 self._record_events()
         elif isinstance(event, h11.EndOfMessage) and self._response_body and self._media_type() == "application/json":
-            self._record("server", self._response_body)
+            # In HTTP+SSE the answer comes on the stream; the POST's own body only says why it was not taken.
+            if not self._session:
+                self._record("server", self._response_body)
 
     def _media_type(self) -> str:
         return self._response_headers.get("content-type", "").split(";")[0].strip().lower()
@@ -96,13 +136,19 @@ class Observer:
         """Takes the complete events off the front of the body; an event without data (a priming event) is no message."""
         *events, self._response_body = self._response_body.replace(b"\r\n", b"\n").split(b"\n\n")
         for event in events:
-            data = [line[5:].removeprefix(b" ") for line in event.split(b"\n") if line.startswith(b"data:")]
-            if text := b"\n".join(data):
+            lines = event.split(b"\n")
+            text = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+            if b"event: endpoint" in lines:
+                self._session = self._recordings.begin_session(text.decode("ascii"))
+            elif text:
                 self._record("server", text)
 
     def _record(self, sender: str, body: bytes) -> None:
+        if self._session:
+            self._session.add(Message(sender, body.decode("utf-8", errors="replace")))
+            return
         session = self._response_headers.get("mcp-session-id") or self._request_headers.get("mcp-session-id")
-        self._recording.add(
+        self._recordings.exchanges.add(
             Message(
                 sender,
                 body.decode("utf-8", errors="replace"),
@@ -131,13 +177,12 @@ async def pump(
 
 
 async def serve(folder: Path, upstream: str) -> None:
-    recording = Recording(folder, "http")
-    exchanges = itertools.count()
+    recordings = Recordings(folder)
     address = urlsplit(upstream)
 
     async def connection(client_reader: asyncio.StreamReader, client_writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection(address.hostname, address.port)
-        observer = Observer(recording, exchanges)
+        observer = Observer(recordings)
         await asyncio.gather(
             pump(client_reader, server_writer, observer.from_client),
             pump(server_reader, client_writer, observer.from_server),

@@ -108,19 +108,25 @@ impl Database for PostgresDatabase {
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         self.server.admit(statement)?;
         let identity = self.server.identity_of(principal)?;
-        let mut lease = self.server.begin(statement.transaction(), &identity).await?;
-        let prepared = self.server.prepare(&mut lease, statement, &identity).await?;
-        let explained = Mutex::new(self.server.guard(&lease, statement).await?);
-        let server = self.server.clone();
-        Ok(Box::new(PostgresPlan { server, statement: statement.clone(), identity, lease, prepared, explained }))
+        let (server, statement) = (self.server.clone(), statement.clone());
+        let mut lease = server.lend().await?;
+        if let Some(prepared) = server.ready(&lease, &statement, &identity)? {
+            let (explained, has_begun) = (Mutex::default(), false);
+            return Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, explained }));
+        }
+        lease.begin(statement.transaction(), &identity).await?;
+        let prepared = server.prepare(&mut lease, &statement, statement.transaction(), &identity).await?;
+        let (explained, has_begun) = (Mutex::new(server.guard(&lease, &statement).await?), true);
+        Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, explained }))
     }
 
     async fn describe(&self, statement: &Statement, _: &Principal) -> Result<SchemaRef, Error> {
         self.server.admit(statement)?;
         let identity = self.server.owner();
-        let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
-        let prepared = self.server.prepare(&mut lease, statement, &identity).await.map(|ready| ready.schema.clone());
-        end(lease, prepared).await
+        let transaction = Transaction::default();
+        let mut lease = self.server.begin(&transaction, &identity).await?;
+        let prepared = self.server.prepare(&mut lease, statement, &transaction, &identity).await;
+        end(lease, prepared.map(|prepared| prepared.schema.clone())).await
     }
 
     async fn close(&self) {

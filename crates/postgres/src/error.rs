@@ -41,14 +41,30 @@ pub(crate) fn is_retryable(error: &tokio_postgres::Error) -> bool {
         .is_some_and(|code| *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED)
 }
 
-/// Whether a prepared statement no longer fits its tables.
-pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+/// Whether the columns of a prepared statement are other ones now.
+pub(crate) fn has_changed(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().is_some_and(|said| {
         *said.code() == SqlState::FEATURE_NOT_SUPPORTED && said.routine() == Some("RevalidateCachedQuery")
-            || *said.code() == SqlState::INVALID_SQL_STATEMENT_NAME
-            // One that we put into FROM, whose columns are other ones now.
-            || *said.code() == SqlState::INVALID_COLUMN_REFERENCE
     })
+}
+
+/// Whether the server does not know a prepared statement by its name, or knows another one by it.
+pub(crate) fn is_misnamed(error: &tokio_postgres::Error) -> bool {
+    error
+        .code()
+        .is_some_and(|code| *code == SqlState::INVALID_SQL_STATEMENT_NAME || *code == SqlState::DUPLICATE_PSTATEMENT)
+}
+
+/// Whether a prepared statement no longer fits its tables.
+pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+    has_changed(error)
+        || is_misnamed(error)
+        || error.code().is_some_and(|code| {
+            // One that we put into FROM, whose columns are other ones now.
+            *code == SqlState::INVALID_COLUMN_REFERENCE
+            // Something that it names is gone; preparing it anew says what, and where in the caller's own words.
+            || matches!(code.code(), "42P01" | "42703" | "42704" | "42883" | "3F000")
+        })
 }
 
 fn lost(database: &str, error: &tokio_postgres::Error) -> Error {
@@ -71,7 +87,7 @@ fn of_server(said: &DbError, database: &str, text: &str) -> Error {
     let kind = kind_of(said.code());
     let detail = format!("database {database}: {} {said:?}", said.code().code());
     let message = match kind {
-        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", said.message()),
+        ErrorKind::Unavailable => format!("the database {database} cannot answer now: {}", trouble(said)),
         ErrorKind::Cancelled => "the query was cancelled".to_owned(),
         ErrorKind::Forbidden if *said.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
             format!("only reading is allowed: {}", said.message())
@@ -83,9 +99,20 @@ fn of_server(said: &DbError, database: &str, text: &str) -> Error {
         },
     };
     let error = Error::new(kind, message).with_detail(detail);
-    match said.hint().map(str::to_owned).or_else(|| advice(said.code())) {
+    // What the server says about its own troubles is for whoever runs it.
+    let hint = said.hint().filter(|_| kind != ErrorKind::Unavailable).map(str::to_owned);
+    match hint.or_else(|| advice(said.code())) {
         Some(hint) => error.with_hint(hint),
         None => error,
+    }
+}
+
+/// What keeps the server from answering. Its own words about files name them, which is nothing for a caller.
+fn trouble(said: &DbError) -> &str {
+    match said.code().code() {
+        "53100" => "its disk is full",
+        "58000" | "58030" | "58P01" | "58P02" => "it has trouble with its files",
+        _ => said.message(),
     }
 }
 
@@ -114,6 +141,7 @@ fn advice(code: &SqlState) -> Option<String> {
         "42703" => "Use the tool get_schema to see a table's columns.",
         "42501" => "The role that the call runs as has no right to it; list_tables shows what it may read.",
         "40001" | "40P01" => "Others changed the same rows meanwhile; try again.",
+        "26000" | "42P05" => "A pooler seems to stand between; the owner of the node then has to say pgbouncer: true.",
         "55P03" => "Somebody holds a lock on it; try again.",
         _ => return None,
     };

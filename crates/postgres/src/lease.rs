@@ -68,6 +68,13 @@ impl Lease {
         Ok(())
     }
 
+    /// Goes on with `replacement` instead of its connection, whose transaction has ended.
+    pub(crate) fn replace(&mut self, replacement: Session) {
+        if let Some(session) = &mut self.session {
+            **session = replacement;
+        }
+    }
+
     /// Says that something was sent; until [`Lease::rests`] the connection's state is in doubt.
     pub(crate) fn sends(&mut self) {
         self.state = State::Busy;

@@ -5,7 +5,9 @@
 //! connection goes back.
 
 mod away;
+mod behind_pooler;
 mod catalog;
+mod composites;
 pub mod connect;
 mod database;
 mod error;

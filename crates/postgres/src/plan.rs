@@ -17,10 +17,10 @@ use crate::lease::Lease;
 use crate::prepared::Prepared;
 use crate::pump;
 use crate::rows::{ErrorContext, Failure};
-use crate::running::{Ending, Running};
+use crate::running::{Bounds, Ending, Running};
 use crate::server::Server;
 use crate::session::Identity;
-use crate::transaction::{COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
+use crate::transaction::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
 
 /// Bytes of rows of a writing statement that are held until it is committed; beyond them they leave before.
 const HELD_BYTES_MAX: usize = 4 << 20;
@@ -32,8 +32,11 @@ pub(crate) struct PostgresPlan {
     pub(crate) server: Arc<Server>,
     pub(crate) statement: Statement,
     pub(crate) identity: Identity,
-    pub(crate) lease: Lease,
+    /// Before the lease, so that it is closed within the transaction.
     pub(crate) prepared: Arc<Prepared>,
+    pub(crate) lease: Lease,
+    /// Whether its transaction has begun; else it begins together with the statement.
+    pub(crate) has_begun: bool,
     pub(crate) explained: Mutex<Option<Arc<Explained>>>,
 }
 
@@ -79,13 +82,13 @@ impl Plan for PostgresPlan {
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
-        let Self { server, statement, identity, mut lease, mut prepared, .. } = *self;
+        let Self { server, statement, identity, mut lease, mut prepared, mut has_begun, .. } = *self;
         let transaction = statement.transaction().clone();
         let mut tries = 0;
         let mut was_outdated = false;
         loop {
             let run = Run { server: &server, statement: &statement, transaction: &transaction, job };
-            match run.attempt(lease, prepared).await? {
+            match run.attempt(lease, prepared, has_begun).await? {
                 Attempt::Rows(rows) => return Ok(rows),
                 Attempt::Again(error, freed) => {
                     if tries == transaction.retries_max {
@@ -99,12 +102,13 @@ impl Plan for PostgresPlan {
                     if std::mem::replace(&mut was_outdated, true) {
                         return Err(error);
                     }
-                    freed.session()?.forget(identity.role.as_deref(), statement.text());
                     lease = freed;
+                    server.forget(&mut lease, &statement, &identity).await?;
                 }
             }
             lease.begin(&transaction, &identity).await?;
-            prepared = server.prepare(&mut lease, &statement, &identity).await?;
+            has_begun = true;
+            prepared = server.prepare(&mut lease, &statement, &transaction, &identity).await?;
         }
     }
 }
@@ -117,10 +121,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn attempt(&self, lease: Lease, prepared: Arc<Prepared>) -> Result<Attempt, Error> {
+    async fn attempt(&self, lease: Lease, prepared: Arc<Prepared>, has_begun: bool) -> Result<Attempt, Error> {
         let schema = prepared.schema.clone();
         let context = ErrorContext { database: self.server.database.clone(), text: self.statement.text().into() };
-        let started = Running::start(lease, prepared, self.statement.parameters(), self.ending(), context.clone());
+        let bounds =
+            Bounds { opening: (!has_begun).then(|| transaction::begin(self.transaction)), ending: self.ending() };
+        let started = Running::start(lease, prepared, self.statement.parameters(), bounds, context.clone());
         let work = async {
             let mut running = started.await?;
             match self.first(&mut running).await {

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::away::{Away, Failure};
+use crate::behind_pooler::{BehindPooler, MetTypes};
 use crate::connect::{Startup, Target};
 use crate::error;
 use crate::lease::Lease;
@@ -38,6 +39,7 @@ pub(crate) struct Opener {
     application_name: String,
     database: Arc<str>,
     away: Away,
+    types: Arc<MetTypes>,
 }
 
 /// Why a connection could not be made.
@@ -56,19 +58,7 @@ impl Manager for Opener {
     type Error = OpenError;
 
     async fn create(&self) -> Result<Session, OpenError> {
-        if let Some(failure) = self.away.recent(Instant::now()) {
-            return Err(failure.into());
-        }
-        let startup = Startup { application_name: &self.application_name, settings: &[] };
-        match self.target.connect(&startup).await {
-            Ok(connected) => Ok(Session::open(connected, &self.options).await?),
-            Err(error) => {
-                let failure = Failure { told: error.for_caller(&self.database), for_owner: error.for_owner() };
-                tracing::warn!(database = %self.database, "{failure}");
-                self.away.remember(failure.clone(), Instant::now());
-                Err(failure.into())
-            }
-        }
+        self.open(false).await
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<OpenError> {
@@ -76,6 +66,30 @@ impl Manager for Opener {
             return Err(RecycleError::message("the connection has ended"));
         }
         Ok(())
+    }
+}
+
+impl Opener {
+    async fn open(&self, is_replacement: bool) -> Result<Session, OpenError> {
+        if let Some(failure) = self.away.recent(Instant::now()) {
+            return Err(failure.into());
+        }
+        let startup = Startup { application_name: &self.application_name, settings: &[] };
+        match self.target.connect(&startup).await {
+            Ok(connected) => {
+                let pooler = match self.options.pooler {
+                    true => Some(BehindPooler::find(connected.client(), self.types.clone(), is_replacement).await?),
+                    false => None,
+                };
+                Ok(Session::open(connected, &self.options, pooler).await?)
+            }
+            Err(error) => {
+                let failure = Failure { told: error.for_caller(&self.database), for_owner: error.for_owner() };
+                tracing::warn!(database = %self.database, "{failure}");
+                self.away.remember(failure.clone(), Instant::now());
+                Err(failure.into())
+            }
+        }
     }
 }
 
@@ -91,6 +105,7 @@ impl Pool {
             application_name: format!("tidegate/{database}"),
             database: database.clone(),
             away: Away::default(),
+            types: Arc::default(),
         };
         let connections = deadpool::managed::Pool::builder(opener)
             .max_size(options.connections_max.max(1))
@@ -110,12 +125,26 @@ impl Pool {
         match self.connections.get().await {
             Ok(session) => Ok(Lease::new(session, self.house.clone(), self.database.clone())),
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(self.busy()),
-            Err(PoolError::Backend(OpenError::Away(Failure { told, for_owner }))) => {
-                Err(Error::new(ErrorKind::Unavailable, told).with_detail(for_owner))
-            }
-            Err(PoolError::Backend(OpenError::Settings(error))) => Err(error::of_own(&error, &self.database)),
+            Err(PoolError::Backend(error)) => Err(self.unopened(error)),
             Err(PoolError::Closed) => Err(closed(&self.database)),
             Err(other) => Err(Error::internal(format!("the pool of {}: {other}", self.database))),
+        }
+    }
+
+    /// A connection in the place of one that is of no use any more.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server cannot be reached.
+    pub(crate) async fn replacement(&self) -> Result<Session, Error> {
+        self.connections.manager().open(true).await.map_err(|error| self.unopened(error))
+    }
+
+    fn unopened(&self, error: OpenError) -> Error {
+        match error {
+            OpenError::Away(Failure { told, for_owner }) => {
+                Error::new(ErrorKind::Unavailable, told).with_detail(for_owner)
+            }
+            OpenError::Settings(error) => error::of_own(&error, &self.database),
         }
     }
 
@@ -134,6 +163,11 @@ impl Pool {
     pub(crate) fn lent(&self) -> usize {
         let status = self.connections.status();
         status.size.saturating_sub(status.available)
+    }
+
+    /// Types of users that were met.
+    pub(crate) fn types(&self) -> &MetTypes {
+        &self.connections.manager().types
     }
 
     /// What outlives the calls.

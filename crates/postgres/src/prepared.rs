@@ -1,6 +1,7 @@
 //! A statement that the server has parsed, and the columns of its answer.
 
 use arrow::datatypes::SchemaRef;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
 use crate::values::{Column, schema_of, type_name};
@@ -13,6 +14,8 @@ pub(crate) struct Prepared {
     pub(crate) columns: Vec<Column>,
     /// The columns of its answer.
     pub(crate) schema: SchemaRef,
+    /// Types of users among those of its columns and parameters.
+    pub(crate) types: Vec<Type>,
 }
 
 /// Why a statement could not be prepared.
@@ -32,6 +35,7 @@ impl From<tokio_postgres::Error> for Refused {
 /// Prepares `text`. Columns of types whose binary form is not known are asked for as text.
 pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result<Prepared, Refused> {
     let statement = client.prepare(text).await?;
+    let types = types_of_users(&statement);
     let known: Vec<Option<Column>> = statement.columns().iter().map(column_of).collect();
     if let Some(unknown) = known.iter().position(Option::is_none) {
         if writes {
@@ -44,15 +48,20 @@ pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result
         let columns = asked.map(|(asked, known)| {
             known.unwrap_or_else(|| Column::text_of(asked.name(), asked.type_(), asked.type_modifier()))
         });
-        return Ok(Prepared::of(in_text, columns.collect()));
+        return Ok(Prepared::of(in_text, columns.collect(), types));
     }
-    Ok(Prepared::of(statement, known.into_iter().flatten().collect()))
+    Ok(Prepared::of(statement, known.into_iter().flatten().collect(), types))
 }
 
 impl Prepared {
-    fn of(statement: Statement, columns: Vec<Column>) -> Self {
-        Self { statement, schema: schema_of(&columns), columns }
+    fn of(statement: Statement, columns: Vec<Column>, types: Vec<Type>) -> Self {
+        Self { statement, schema: schema_of(&columns), columns, types }
     }
+}
+
+fn types_of_users(statement: &Statement) -> Vec<Type> {
+    let types = statement.columns().iter().map(tokio_postgres::Column::type_).chain(statement.params());
+    types.filter(|of| Type::from_oid(of.oid()).is_none()).cloned().collect()
 }
 
 fn column_of(column: &tokio_postgres::Column) -> Option<Column> {

@@ -26,12 +26,13 @@ pub(crate) struct Running {
 /// How its transaction ends.
 enum End {
     /// The words were sent behind the statement, so that the end costs no wait.
-    Sent(Pin<Box<MaybeDone<EndOfTransaction>>>),
+    Sent(Pin<Box<MaybeDone<Said>>>),
     /// The words are sent when all rows were read.
     Later(&'static str),
 }
 
-type EndOfTransaction = futures::future::BoxFuture<'static, Result<(), tokio_postgres::Error>>;
+/// Whether words that begin or end a transaction were understood.
+type Said = futures::future::BoxFuture<'static, Result<(), tokio_postgres::Error>>;
 
 /// When a transaction is ended with which words.
 #[derive(Debug, Clone, Copy)]
@@ -42,13 +43,23 @@ pub(crate) enum Ending {
     Later(&'static str),
 }
 
+/// What is sent before and after a statement.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    /// The words that begin its transaction, where it has not begun. Everything that may only follow their success waits
+    /// for it elsewhere; this is for what the connection would do outside of a transaction too.
+    pub(crate) opening: Option<String>,
+    /// How the transaction ends.
+    pub(crate) ending: Ending,
+}
+
 impl Running {
-    /// Sends the statement on `lease`, whose transaction has begun.
+    /// Sends the statement on `lease`.
     pub(crate) async fn start(
         mut lease: Lease,
         prepared: Arc<Prepared>,
         parameters: &[Parameter],
-        ending: Ending,
+        bounds: Bounds,
         context: ErrorContext,
     ) -> Result<Self, (Failure, Option<Lease>)> {
         if let Err(error) = check_count(prepared.statement.params().len(), parameters.len()) {
@@ -58,27 +69,47 @@ impl Running {
         let bound = Bound::all(parameters).map_err(|error| (Failure::Value(error), None))?;
         lease.sends();
         let connected = lease.session().map_err(|error| (Failure::Value(error), None))?.connected().clone();
-        let query = connected.client().query_raw(&prepared.statement, bound);
-        let (rows, end) = match ending {
-            Ending::Later(words) => (query.await, End::Later(words)),
-            Ending::Behind(words) => {
-                let mut end = Box::pin(maybe_done(end_of(connected.clone(), words)));
-                let mut query = std::pin::pin!(query);
-                // Messages leave in the order in which they are first asked for.
-                let mut is_sent = false;
-                let rows = std::future::poll_fn(|context| {
-                    let rows = query.as_mut().poll(context);
-                    if !std::mem::replace(&mut is_sent, true) {
-                        let _ = end.as_mut().poll(context);
-                    }
-                    rows
-                });
-                (rows.await, End::Sent(end))
-            }
+        let mut begun = bounds.opening.map(|words| Box::pin(maybe_done(said(connected.clone(), words))));
+        let (mut sent, later) = match bounds.ending {
+            Ending::Behind(words) => (Some(Box::pin(maybe_done(said(connected.clone(), words.to_owned())))), None),
+            Ending::Later(words) => (None, Some(words)),
         };
+        let rows = {
+            let mut query = std::pin::pin!(connected.client().query_raw(&prepared.statement, bound));
+            // Messages leave in the order in which they are first asked for.
+            let mut is_sent = false;
+            std::future::poll_fn(|context| {
+                if is_sent {
+                    return query.as_mut().poll(context);
+                }
+                is_sent = true;
+                if let Some(begun) = &mut begun {
+                    let _ = begun.as_mut().poll(context);
+                }
+                let rows = query.as_mut().poll(context);
+                if let Some(end) = &mut sent {
+                    let _ = end.as_mut().poll(context);
+                }
+                rows
+            })
+            .await
+        };
+        let end = match (sent, later) {
+            (Some(sent), _) => End::Sent(sent),
+            (None, later) => End::Later(later.unwrap_or(ROLLBACK)),
+        };
+        if let Some(mut begun) = begun {
+            begun.as_mut().await;
+            if let Some(Err(error)) = begun.as_mut().take_output() {
+                return Err((Failure::Server(error), None));
+            }
+        }
         match rows {
             Ok(rows) => Ok(Self { lease, batches: BatchStream::new(rows, builder, context), prepared, end }),
-            Err(error) => Err((Failure::Server(error), free(lease, end).await)),
+            Err(error) => {
+                drop(prepared);
+                Err((Failure::Server(error), free(lease, end).await))
+            }
         }
     }
 
@@ -147,6 +178,7 @@ fn check_count(wanted: usize, came: usize) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidArguments, message))
 }
 
-fn end_of(connected: Arc<Connected>, words: &'static str) -> EndOfTransaction {
-    async move { connected.client().batch_execute(words).await }.boxed()
+/// Sends `words`, and hears whether they were understood.
+fn said(connected: Arc<Connected>, words: String) -> Said {
+    async move { connected.client().batch_execute(&words).await }.boxed()
 }

@@ -8,6 +8,7 @@ use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog;
+use crate::composites;
 use crate::error;
 use crate::explain::Explained;
 use crate::inspect::{self, Finding};
@@ -69,12 +70,35 @@ impl Server {
         Ok(())
     }
 
-    /// A connection on which `transaction` has begun as `identity`.
-    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<Lease, Error> {
+    /// A connection whose role was looked at.
+    pub(crate) async fn lend(&self) -> Result<Lease, Error> {
         let mut lease = self.pool.lend().await?;
         self.check_walls(&mut lease).await?;
+        Ok(lease)
+    }
+
+    /// A connection on which `transaction` has begun as `identity`.
+    pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<Lease, Error> {
+        let mut lease = self.lend().await?;
         lease.begin(transaction, identity).await?;
         Ok(lease)
+    }
+
+    /// The prepared form of an owner's `statement` that only reads, where its transaction may begin in the same breath:
+    /// the connection has prepared it already, nobody has to be said, and no type has to be looked at again.
+    pub(crate) fn ready(
+        &self,
+        lease: &Lease,
+        statement: &Statement,
+        identity: &Identity,
+    ) -> Result<Option<Arc<Prepared>>, Error> {
+        let is_plain = statement.author() == Author::Owner && !statement.transaction().writes;
+        let session = lease.session()?;
+        if !is_plain || !session.is_anonymous() || self.options.pooler {
+            return Ok(None);
+        }
+        let known = session.known(identity.role.as_deref(), statement.text());
+        Ok(known.filter(|prepared| prepared.types.is_empty()))
     }
 
     /// What the login role could do beyond reading.
@@ -114,11 +138,38 @@ impl Server {
         Ok(())
     }
 
-    /// The prepared form of `statement`, in the transaction of `lease`.
+    /// The prepared form of `statement`, in the transaction of `lease`, which began as `transaction`.
     pub(crate) async fn prepare(
         &self,
         lease: &mut Lease,
         statement: &Statement,
+        transaction: &Transaction,
+        identity: &Identity,
+    ) -> Result<Arc<Prepared>, Error> {
+        let prepared = self.prepare_once(lease, statement, transaction, identity).await?;
+        let connected = lease.session()?.connected().clone();
+        lease.sends();
+        let are_current = composites::are_current(connected.client(), &prepared.types).await;
+        lease.rests();
+        if are_current.map_err(|error| error::of_own(&error, &self.database))? {
+            return Ok(prepared);
+        }
+        drop(prepared);
+        if self.options.pooler {
+            self.replace(lease).await?;
+            lease.begin(transaction, identity).await?;
+        } else {
+            lease.session()?.forget(identity.role.as_deref(), statement.text());
+            connected.client().clear_type_cache();
+        }
+        self.prepare_once(lease, statement, transaction, identity).await
+    }
+
+    async fn prepare_once(
+        &self,
+        lease: &mut Lease,
+        statement: &Statement,
+        transaction: &Transaction,
         identity: &Identity,
     ) -> Result<Arc<Prepared>, Error> {
         let role = identity.role.as_deref();
@@ -128,15 +179,22 @@ impl Server {
         {
             return Ok(known);
         }
-        let connected = lease.session()?.connected().clone();
-        lease.sends();
-        let prepared = prepared::prepare(connected.client(), text, statement.transaction().writes).await;
-        lease.rests();
+        let mut prepared = prepare_in(lease, statement).await?;
+        if let Err(Refused::Server(error)) = &prepared
+            && self.options.pooler
+            && (error::is_misnamed(error) || error::has_changed(error))
+        {
+            // The driver relies on a name that is gone, or the pooler has kept what the server would prepare anew.
+            self.replace(lease).await?;
+            lease.begin(transaction, identity).await?;
+            prepared = prepare_in(lease, statement).await?;
+        }
         match prepared {
             Ok(prepared) => {
                 let prepared = Arc::new(prepared);
-                if !self.options.pooler {
-                    lease.session()?.keep(role, text, prepared.clone());
+                match self.options.pooler {
+                    true => self.pool.types().remember(&prepared.types),
+                    false => lease.session()?.keep(role, text, prepared.clone()),
                 }
                 Ok(prepared)
             }
@@ -148,6 +206,29 @@ impl Server {
                 Err(Error::new(ErrorKind::InvalidArguments, message).with_hint(format!("Return {name}::text.")))
             }
         }
+    }
+
+    /// Makes `lease` forget what was prepared of a statement, which no longer fits its tables.
+    pub(crate) async fn forget(
+        &self,
+        lease: &mut Lease,
+        statement: &Statement,
+        identity: &Identity,
+    ) -> Result<(), Error> {
+        if self.options.pooler {
+            // The pooler has kept it too, for whoever prepares the same words.
+            return self.replace(lease).await;
+        }
+        lease.session()?.forget(identity.role.as_deref(), statement.text());
+        Ok(())
+    }
+
+    /// Ends the transaction of `lease`, and gives it a new connection to the pooler.
+    async fn replace(&self, lease: &mut Lease) -> Result<(), Error> {
+        // First, because the new one needs a connection to the server too, and the pooler has but a few.
+        lease.end(ROLLBACK).await.map_err(|error| error::of_own(&error, &self.database))?;
+        lease.replace(self.pool.replacement().await?);
+        Ok(())
     }
 
     /// Refuses a caller's statement that is expected to cost too much; gives what the planner said.
@@ -188,4 +269,12 @@ impl Server {
             None => told,
         }
     }
+}
+
+async fn prepare_in(lease: &mut Lease, statement: &Statement) -> Result<Result<Prepared, Refused>, Error> {
+    let connected = lease.session()?.connected().clone();
+    lease.sends();
+    let prepared = prepared::prepare(connected.client(), statement.text(), statement.transaction().writes).await;
+    lease.rests();
+    Ok(prepared)
 }

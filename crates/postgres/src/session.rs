@@ -9,10 +9,11 @@ use tidegate_query::Transaction;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
+use crate::behind_pooler::{BehindPooler, FORGET};
 use crate::connect::{Canceller, Connected};
 use crate::options::PostgresOptions;
 use crate::prepared::Prepared;
-use crate::transaction;
+use crate::transaction::{self, ROLLBACK};
 
 /// Statements that a connection keeps prepared; the one used longest ago goes first.
 const STATEMENTS_MAX: NonZeroUsize = match NonZeroUsize::new(256) {
@@ -25,6 +26,8 @@ pub(crate) struct Session {
     connected: Arc<Connected>,
     statements: Mutex<LruCache<StatementKey, Arc<Prepared>>>,
     settings: SettingsQuery,
+    /// None where the connection is one of our own.
+    pooler: Option<BehindPooler>,
 }
 
 /// The role that a statement was prepared as, and its text: a name in it may mean another table to another role.
@@ -60,13 +63,17 @@ enum SettingsQuery {
 }
 
 impl Session {
-    /// A session on the connection that was just made.
-    pub(crate) async fn open(connected: Connected, options: &PostgresOptions) -> Result<Self, Error> {
+    /// A session on the connection that was just made; `pooler` is what stands between, if the options say so.
+    pub(crate) async fn open(
+        connected: Connected,
+        options: &PostgresOptions,
+        pooler: Option<BehindPooler>,
+    ) -> Result<Self, Error> {
         let client = connected.client();
         let has_role = !options.run_as.roles().is_empty();
         let named = has_role.then_some("role").into_iter().chain(options.claims.names()).map(quoted);
         let constants = constants(options, connected.server_version().number());
-        let settings = if options.pooler {
+        let settings = if pooler.is_some() {
             let constants = constants.into_iter().map(|(name, value)| (quoted(name), quoted(&value)));
             let text =
                 set_config(named.map(|name| (name, None)).chain(constants.map(|(name, value)| (name, Some(value)))));
@@ -86,7 +93,7 @@ impl Session {
             }
         };
         let statements = Mutex::new(LruCache::new(STATEMENTS_MAX));
-        Ok(Self { connected: Arc::new(connected), statements, settings })
+        Ok(Self { connected: Arc::new(connected), statements, settings, pooler })
     }
 
     /// The connection.
@@ -104,6 +111,11 @@ impl Session {
         self.connected.canceller()
     }
 
+    /// Whether a transaction says nothing of who calls.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        matches!(self.settings, SettingsQuery::None)
+    }
+
     /// Whether the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
         self.connected.is_closed()
@@ -112,7 +124,21 @@ impl Session {
     /// Begins a transaction as `identity`. Both messages leave together, and both are answered before anything else is
     /// sent: a statement never runs as somebody else.
     pub(crate) async fn begin(&self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
-        let begin = transaction::begin(transaction);
+        self.begin_once(transaction, identity).await?;
+        match &self.pooler {
+            Some(pooler) if !pooler.learn(self.client()).await? => {
+                self.client().batch_execute(ROLLBACK).await?;
+                self.begin_once(transaction, identity).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn begin_once(&self, transaction: &Transaction, identity: &Identity) -> Result<(), Error> {
+        let mut begin = transaction::begin(transaction);
+        if self.pooler.as_ref().is_some_and(BehindPooler::forgets) {
+            begin = format!("{begin}; {FORGET}");
+        }
         let (began, set) = futures::future::join(self.client().batch_execute(&begin), self.identify(identity)).await;
         began?;
         set

@@ -26,6 +26,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// Whether nothing was said: then a model reads the answer, which has to be terse.
+    pub(crate) fn is_unsaid(&self) -> bool {
+        self.format.is_none() && self.extract.is_none()
+    }
+
     /// The presentation; `more` tells how to ask for the rest when the budget cuts the answer.
     pub(crate) fn presentation(self, more: &str) -> Result<Presentation, Error> {
         Ok(Presentation { format: self.format()?, extract: self.extract, more: more.to_owned() })

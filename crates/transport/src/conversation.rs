@@ -266,7 +266,10 @@ impl Answering {
                 }
             }
         }
-        if stream.is_complete() {
+        let is_complete = stream.is_complete();
+        // Before the answer leaves: whoever reads it may use the id again.
+        drop(stream);
+        if is_complete {
             self.send(Outgoing::Spooled(spool)).await;
         }
     }

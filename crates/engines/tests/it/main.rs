@@ -9,15 +9,13 @@
 //! - `plans`: what a plan tells before it runs.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
-//! - `federated`: several databases asked as one.
-//! - `sql`: SQL behaviour, replayed from `tests/slt/*.slt`.
+//! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod broken;
 mod changes;
 mod errors;
-mod federated;
 mod formats;
 mod globs;
 mod layout;

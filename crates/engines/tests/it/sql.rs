@@ -1,4 +1,4 @@
-//! SQL behaviour, replayed from `tests/slt/*.slt`: each file is run through statement, plan and
+//! SQL behaviour, replayed from the workspace's `tests/slt/*.slt`: each file is run through statement, plan and
 //! stream, on the files of `tests/slt/data`.
 
 use std::fmt;
@@ -77,7 +77,7 @@ async fn replay(file: &Path, data: PathBuf) {
 
 #[tokio::test]
 async fn all_scripts_are_replayed() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/slt").canonicalize().unwrap();
     let mut scripts: Vec<PathBuf> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

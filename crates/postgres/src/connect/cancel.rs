@@ -15,6 +15,7 @@ use super::host::Address;
 use super::problem::Problem;
 use super::surroundings::socket_name;
 use super::tls::Connector;
+use super::unended::{Unended, UnendedTls};
 
 /// How long cancelling may take if nothing is said.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -73,8 +74,8 @@ impl Canceller {
                 let stream = TcpStream::connect((*address, self.port)).await.map_err(|error| Problem::of_io(&error))?;
                 let (stream, listening) = double_tcp(stream).map_err(|error| Problem::of_io(&error))?;
                 match self.connector.clone() {
-                    Some(mut tls) => match MakeTlsConnect::<TcpStream>::make_tls_connect(&mut tls, "") {
-                        Ok(tls) => self.send_over(stream, tls, listening).await,
+                    Some(mut tls) => match MakeTlsConnect::<Unended<TcpStream>>::make_tls_connect(&mut tls, "") {
+                        Ok(tls) => self.send_over(stream, UnendedTls(tls), listening).await,
                         Err(impossible) => match impossible {},
                     },
                     None => self.send_over(stream, NoTls, listening).await,
@@ -103,9 +104,9 @@ impl Canceller {
     async fn send_over<S, T>(&self, stream: S, tls: T, mut listening: S) -> Result<(), Problem>
     where
         S: AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-        T: TlsConnect<S>,
+        T: TlsConnect<Unended<S>>,
     {
-        self.token.cancel_query_raw(stream, tls).await.map_err(|error| Problem::of(&error))?;
+        self.token.cancel_query_raw(Unended(stream), tls).await.map_err(|error| Problem::of(&error))?;
         let mut ignored = [0; 1024];
         // Broken is as good as closed: either way the server is done.
         while listening.read(&mut ignored).await.is_ok_and(|count| count > 0) {}

@@ -24,6 +24,7 @@ mod target_error;
 mod tls;
 mod tls_settings;
 mod trust;
+mod unended;
 mod uri;
 
 pub use cancel::{CancelError, Canceller};

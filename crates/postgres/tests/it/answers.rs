@@ -1,9 +1,11 @@
 //! Rows, errors, catalogs and plans.
 
+use std::sync::Arc;
+
 use insta::assert_snapshot;
 use tidegate_core::Principal;
 use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, Tenancy};
-use tidegate_query::{Database, Parameter};
+use tidegate_query::{Database, Isolation, Parameter, Transaction};
 
 use crate::scene::{Node, Scene, of_caller, of_owner};
 
@@ -40,6 +42,27 @@ async fn rows_come_with_their_types() {
     assert_snapshot!(node.told("SELECT id FROM orders WHERE false").await, @"");
     assert_snapshot!(node.told("SELECT 1 AS a, 2 AS a, 3, 4, range, lower(range) FROM customers WHERE id = 1").await, @"1|2|3|4|[1,5)|1");
     node.idle().await;
+}
+
+/// From the second time on its transaction begins in the same breath.
+#[tokio::test]
+async fn a_question_of_the_owner_has_its_transaction_each_time() {
+    let (scene, _) = shop().await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
+    let transaction = Transaction { isolation: Isolation::RepeatableRead, ..Transaction::default() };
+    let sql = "SELECT current_setting('transaction_isolation'), current_setting('transaction_read_only'), 10 / $1::int";
+    let asked =
+        |divisor| of_owner(sql, vec![Parameter::Integer(divisor)]).in_transaction(Arc::new(transaction.clone()));
+    for divisor in [5, 2, 0, 1, 0, 10] {
+        let told = node.lines(&asked(divisor)).await.unwrap_or_else(|error| error.to_string());
+        let wanted = match divisor {
+            0 => "division by zero".to_owned(),
+            _ => format!("repeatable read|on|{}", 10 / divisor),
+        };
+        assert!(told.contains(&wanted), "{divisor}: {told}");
+    }
+    node.idle().await;
+    assert_eq!(scene.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()").await, "0");
 }
 
 #[tokio::test]
@@ -173,9 +196,33 @@ async fn a_changed_table_is_seen() {
     assert_eq!(node.lines(&statement).await.unwrap(), "1|Ann|[1,5)");
     scene.run("DROP TABLE customers CASCADE").await;
     assert_snapshot!(node.lines(&statement).await.unwrap_err(), @r#"
-    relation "customers" does not exist at line 1, column 37
+    relation "customers" does not exist at line 1, column 15
+    Valid choices: stock.items
     Use the tool list_tables to see what can be read.
     "#);
+    node.idle().await;
+}
+
+/// The driver asks for a type once; the server does not say that it has changed.
+#[tokio::test]
+async fn a_changed_type_is_seen() {
+    let scene = Scene::new(
+        "CREATE TYPE part AS (a int, b text); CREATE TABLE parts AS SELECT ROW(1, 'x')::part AS part, ARRAY[ROW(2, 'y')]::part[] AS more;
+         GRANT SELECT ON parts TO {login}",
+    )
+    .await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
+    let statement = of_owner("SELECT part, more FROM parts", Vec::new());
+    assert_eq!(node.lines(&statement).await.unwrap(), "{a: 1, b: x}|[{a: 2, b: y}]");
+    for (change, answer) in [
+        ("ALTER TYPE part ADD ATTRIBUTE c int", "{a: 1, b: x, c: null}|[{a: 2, b: y, c: null}]"),
+        ("ALTER TYPE part RENAME ATTRIBUTE a TO d", "{d: 1, b: x, c: null}|[{d: 2, b: y, c: null}]"),
+        ("ALTER TYPE part DROP ATTRIBUTE b", "{d: 1, c: null}|[{d: 2, c: null}]"),
+    ] {
+        scene.run(change).await;
+        assert_eq!(node.lines(&statement).await.unwrap(), answer, "{change}");
+        assert_eq!(node.told("SELECT part, more FROM parts WHERE true").await, answer, "{change}");
+    }
     node.idle().await;
 }
 

@@ -1,54 +1,77 @@
 //! A server of a test's own, for what would harm the tests beside it.
 
-use std::collections::HashMap;
-use std::env;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-/// A throw-away cluster of the version that the tests run beside. It ends with this value, and with the process of the
-/// test, however that ends.
+use crate::held_script::HeldScript;
+use crate::scene::{Scene, variable};
+
+/// A throw-away cluster of the version that the tests run beside. It ends with this value.
 pub(crate) struct Cluster {
-    script: Child,
-    variables: HashMap<String, String>,
+    script: HeldScript,
 }
 
 impl Cluster {
     pub(crate) fn start() -> Self {
-        let programs = env::var("TIDEGATE_TEST_POSTGRES_BIN").unwrap_or_else(|_| {
-            panic!("this test needs PostgreSQL: scripts/postgres run -- cargo nextest run -p tidegate-postgres")
-        });
+        Self { script: HeldScript::start(&[], &["run", "--bin", &programs()]) }
+    }
+
+    /// The same, with a tmpfs of so many MiB mounted on `folder`, which belongs to the server's user; none where that is
+    /// not allowed. It goes with the cluster.
+    pub(crate) fn start_beside_tmpfs(folder: &Path, mebibytes: u32) -> Option<Self> {
+        let mount =
+            format!("mount -t tmpfs -o size={mebibytes}m,mode=700 tmpfs {0} && chown postgres {0}", folder.display());
+        let can_mount = Command::new("unshare").args(["--mount", "sh", "-c", &mount]).output();
+        if !can_mount.is_ok_and(|tried| tried.status.success()) {
+            return None;
+        }
+        let around = ["unshare", "--mount", "sh", "-c", &format!("{mount} && exec \"$@\""), "sh"];
+        Some(Self { script: HeldScript::start(&around, &["run", "--bin", &programs()]) })
+    }
+
+    /// Stops the server as `mode` says and starts it again. Blocks.
+    pub(crate) fn restart(&self, mode: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/postgres");
-        // `cat` ends when nobody holds the other end of its input any more.
-        let held = "env | grep ^TIDEGATE_TEST_POSTGRES; echo; exec cat";
-        let mut script = Command::new(path)
-            .args(["run", "--bin", &programs, "--", "sh", "-c", held])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(script.stdout.as_mut().unwrap()).lines();
-        let variables: HashMap<String, String> = lines
-            .map_while(|line| line.unwrap().split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
-            .collect();
-        assert!(variables.contains_key("TIDEGATE_TEST_POSTGRES"), "the cluster does not start");
-        Self { script, variables }
+        let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
+        assert!(Command::new(path).args(["restart", folder, mode]).status().unwrap().success());
+    }
+
+    /// A standby of this server, which is restarted for it.
+    pub(crate) fn standby(&self) -> HeldScript {
+        self.start_beside("standby")
+    }
+
+    /// A scene on this server behind a pooler, which lives as long as what is given with it.
+    pub(crate) async fn pooled_scene(&self, sql: &str) -> (Scene, HeldScript) {
+        let pooler = self.start_beside("pooler");
+        let superuser = self.script.variable("TIDEGATE_TEST_POSTGRES");
+        let scene = Scene::on(superuser, pooler.variable("TIDEGATE_TEST_PGBOUNCER"), true, sql).await;
+        (scene, pooler)
+    }
+
+    fn start_beside(&self, what: &str) -> HeldScript {
+        let folder = self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER");
+        HeldScript::start(&["env", &format!("TIDEGATE_TEST_POSTGRES_FOLDER={folder}")], &[what])
+    }
+
+    /// A scene on this server.
+    pub(crate) async fn scene(&self, sql: &str) -> Scene {
+        let variable = |name| self.script.variable(name);
+        Scene::on(variable("TIDEGATE_TEST_POSTGRES"), variable("TIDEGATE_TEST_POSTGRES_TCP"), false, sql).await
     }
 
     /// The connection string of the superuser, over the socket, to `database`.
     pub(crate) fn superuser_of(&self, database: &str) -> String {
-        format!("{} dbname={database}", self.variables["TIDEGATE_TEST_POSTGRES"])
+        format!("{} dbname={database}", self.script.variable("TIDEGATE_TEST_POSTGRES"))
     }
 
     /// The folder that the server writes to.
     pub(crate) fn data(&self) -> String {
-        format!("{}/data", self.variables["TIDEGATE_TEST_POSTGRES_FOLDER"])
+        format!("{}/data", self.script.variable("TIDEGATE_TEST_POSTGRES_FOLDER"))
     }
 }
 
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        drop(self.script.stdin.take());
-        self.script.wait().unwrap();
-    }
+/// The folder of the programs that the tests run beside.
+fn programs() -> String {
+    variable("TIDEGATE_TEST_POSTGRES_BIN")
 }

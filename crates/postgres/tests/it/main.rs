@@ -7,10 +7,14 @@ mod attempts; // What gets out of a transaction that only reads, and past a role
 mod cancellation; // What stops a statement, and what becomes of its connection.
 mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
+mod held_script; // What holds a server or a pooler for a test.
 mod identity; // Roles, claims, and row-level security under load.
+mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
+mod pooler; // Statements, types and names behind PgBouncer.
 mod round_trips; // Random values of each type.
 mod scene; // A database of one's own, and the engine on it.
+mod scripts; // The scripts of `tests/slt`.
 mod server; // The connection that the tests of values share.
 mod shown; // Record batches as callers read them.
 mod values; // Types as they are stated, and what is refused.

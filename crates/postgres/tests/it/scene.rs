@@ -46,23 +46,42 @@ pub(crate) struct Scene {
     pub(crate) name: String,
     /// The superuser, in that database.
     pub(crate) admin: Client,
+    /// The superuser's connection string, and host and port for everybody else.
+    superuser: String,
+    host: String,
+    /// Whether a pooler is what listens there.
+    pooler: bool,
 }
 
 impl Scene {
     /// A database in which `sql` was run. `{login}` in it stands for the role that Tidegate logs in as.
     pub(crate) async fn new(sql: &str) -> Self {
+        let superuser = variable("TIDEGATE_TEST_POSTGRES");
+        match std::env::var("TIDEGATE_TEST_PGBOUNCER") {
+            Ok(pooler) => Self::on(&superuser, &pooler, true, sql).await,
+            Err(_) => Self::on(&superuser, &variable("TIDEGATE_TEST_POSTGRES_TCP"), false, sql).await,
+        }
+    }
+
+    /// The same on the server of `superuser`, which is reached by everybody else at `host`.
+    pub(crate) async fn on(superuser: &str, host: &str, pooler: bool, sql: &str) -> Self {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("t{}_{count}", std::process::id());
-        let server = connect(&variable("TIDEGATE_TEST_POSTGRES")).await;
+        let server = connect(superuser).await;
         server.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
         let login = format!("CREATE ROLE {name}_login LOGIN NOINHERIT PASSWORD 'right'");
         server.batch_execute(&login).await.unwrap();
-        let admin = connect(&format!("{} dbname={name}", variable("TIDEGATE_TEST_POSTGRES"))).await;
-        let scene = Self { name, admin };
+        let admin = connect(&format!("{superuser} dbname={name}")).await;
+        let scene = Self { name, admin, superuser: superuser.to_owned(), host: host.to_owned(), pooler };
         scene.run("REVOKE CREATE, TEMPORARY ON DATABASE {db} FROM PUBLIC").await;
         scene.run(sql).await;
         scene
+    }
+
+    /// Connects the superuser again.
+    pub(crate) async fn enter_again(&mut self) {
+        self.admin = connect(&format!("{} dbname={}", self.superuser, self.name)).await;
     }
 
     /// Runs `sql` as the superuser. `{login}` and `{db}` in it stand for the names.
@@ -80,8 +99,13 @@ impl Scene {
         self.open_as(&self.login(), options)
     }
 
+    /// Through the pooler, where the tests run beside one.
     pub(crate) fn open_as(&self, login: &str, options: PostgresOptions) -> Node {
-        let host = variable("TIDEGATE_TEST_POSTGRES_TCP");
+        self.open_at(&self.host, login, PostgresOptions { pooler: self.pooler, ..options })
+    }
+
+    /// On the server or the pooler at `host`.
+    pub(crate) fn open_at(&self, host: &str, login: &str, options: PostgresOptions) -> Node {
         let text = format!("{host} dbname={} user={login} password=right sslmode=disable", self.name);
         let target = Target::read(&text, &Surroundings::of_process()).unwrap();
         Node { database: Arc::new(PostgresDatabase::open("shop", target, options).unwrap()) }
@@ -152,6 +176,12 @@ impl Node {
             Err(error) => Err(error),
         };
         answer.unwrap_or_else(|error| format!("{}: {error}", error.kind().name()))
+    }
+
+    /// The tables that may be read.
+    pub(crate) async fn tables(&self) -> String {
+        let catalog = self.database.catalog(&Principal::owner()).await.unwrap();
+        catalog.tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// Waits until every connection is back.

@@ -91,8 +91,7 @@ async fn databases(opened: &Opened, findings: &mut Findings) -> Result<(), Failu
     for database in databases {
         match database.catalog(&caller.principal).await {
             Ok(catalog) if catalog.tables.is_empty() => {
-                findings
-                    .hint(format!("database {} has no tables: no CSV, Parquet, JSON or Arrow file", database.name()));
+                findings.hint(format!("database {} has no tables: {}", database.name(), emptiness(database.kind())));
             }
             Ok(catalog) => {
                 findings.good(format!("database {}: {} tables", database.name(), catalog.tables.len()));
@@ -106,6 +105,17 @@ async fn databases(opened: &Opened, findings: &mut Findings) -> Result<(), Failu
         }
     }
     Ok(())
+}
+
+/// Why a database of that kind may have no tables.
+fn emptiness(kind: &str) -> &'static str {
+    match kind {
+        "postgres" => {
+            "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
+        }
+        "sqlite" => "none was made in its files",
+        _ => "no CSV, Parquet, JSON or Arrow file",
+    }
 }
 
 fn identity(opened: &Opened, findings: &mut Findings) {

@@ -2,6 +2,7 @@
 //!
 //! - `cli`: the binary, verb by verb: what it prints where, and how it ends.
 //! - `declared`: declared resources and prompts on a real node.
+//! - `federated`: several databases asked as one.
 //! - `house`: what may depend on what, and how large files and functions may be.
 //! - `library`: a host program with tools of its own.
 
@@ -9,5 +10,6 @@
 
 mod cli;
 mod declared;
+mod federated;
 mod house;
 mod library;

@@ -1,4 +1,7 @@
 //! `list_tables`: which tables there are, and which of them cannot be read.
+//!
+//! The answer is the dearest of what a model reads before it asks. So a database that can be no other is not named in
+//! every row, unless a format was asked for: then a program may lean on the columns.
 
 use std::sync::Arc;
 
@@ -48,8 +51,9 @@ impl Handler for ListTables {
             // Whoever asks for one database wants its failure as a failure.
             return found.remove(0).catalog.map(|_| Metadata::new());
         }
+        let is_terse = shape.is_unsaid() && found.len() == 1;
         let presentation = shape.presentation("Narrow the list with pattern or database.")?;
-        let rows = rows(&found, pattern.as_deref().map(Pattern::new).as_ref())?;
+        let rows = rows(&found, pattern.as_deref().map(Pattern::new).as_ref(), is_terse)?;
         self.0.executor.answer_rows(rows, presentation, &job, &reply).await
     }
 }
@@ -62,7 +66,7 @@ struct Line {
     comment: Option<String>,
 }
 
-fn rows(found: &[Listing], pattern: Option<&Pattern>) -> Result<Rows, Error> {
+fn rows(found: &[Listing], pattern: Option<&Pattern>, is_terse: bool) -> Result<Rows, Error> {
     let mut lines = Vec::new();
     for listing in found {
         let database = || listing.database.name().to_owned();
@@ -79,8 +83,11 @@ fn rows(found: &[Listing], pattern: Option<&Pattern>) -> Result<Rows, Error> {
             }
         }
     }
-    Table::new()
-        .column("database", text(lines.iter().map(|line| Some(line.database.clone()))))
+    let mut table = Table::new();
+    if !is_terse {
+        table = table.column("database", text(lines.iter().map(|line| Some(line.database.clone()))));
+    }
+    table
         .column("name", text(lines.iter().map(|line| line.name.clone())))
         .column("rows", count(lines.iter().map(|line| line.rows)))
         .column("comment", text(lines.iter().map(|line| line.comment.clone())))

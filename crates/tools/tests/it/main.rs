@@ -2,6 +2,7 @@
 //!
 //! - `fake`: those databases, and a registry over them.
 //! - `list`: what a client is told about the tools, and what that costs.
+//! - `tokens`: what a catalog of a hundred tables costs.
 //! - `discover`, `ask`, `operate`: the tools by what they are for.
 //! - `resources`, `prompts`: the other ways in; `toolset`: tools that are called by another one.
 //! - `declared_http`, `declared_resources`: what a configuration declares.
@@ -17,4 +18,5 @@ mod list;
 mod operate;
 mod prompts;
 mod resources;
+mod tokens;
 mod toolset;

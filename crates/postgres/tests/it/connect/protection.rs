@@ -95,6 +95,23 @@ async fn a_certificate_of_a_stranger_is_not_trusted() {
     assert!(told.contains("certificate is not trusted") || told.contains("root certificates of the system"), "{told}");
 }
 
+/// The system trusts whom `SSL_CERT_FILE` names, which only another process can be told.
+#[tokio::test]
+async fn whom_the_system_trusts_is_trusted() {
+    const ROLE: &str = "TIDEGATE_TEST_ROLE_TRUSTED_BY_SYSTEM";
+    if let Ok(role) = std::env::var(ROLE) {
+        assert!(connect(&named("localhost", &role, "sslrootcert=system")).await.is_encrypted());
+        return;
+    }
+    let Some(authority) = authority().await else { return };
+    let role = make_role("system").await;
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["connect::protection::whom_the_system_trusts_is_trusted", "--exact"]);
+    let output = again.env("SSL_CERT_FILE", authority).env_remove("SSL_CERT_DIR").env(ROLE, role).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+}
+
 #[tokio::test]
 async fn files_that_cannot_be_used_are_named() {
     let scene = Scene::new()

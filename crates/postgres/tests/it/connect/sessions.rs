@@ -1,9 +1,14 @@
 //! Open connections: versions, settings, several hosts, cancelling, the end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_postgres::connect::{Connected, Startup};
+use tidegate_postgres::{PostgresDatabase, PostgresOptions};
 use tokio::net::TcpListener;
+
+use crate::cluster::Cluster;
+use crate::scene::Node;
 
 use super::scene::{Scene, ask, authority, connect, make_role, network, network_port, refusal, superuser};
 
@@ -93,6 +98,42 @@ async fn the_kind_of_session_is_checked() {
     let reading = "options='-c default_transaction_read_only=on'";
     connect(&superuser(&format!("{reading} target_session_attrs=read-only"))).await;
     connect(&superuser(&format!("{reading} target_session_attrs=primary"))).await;
+}
+
+/// A server and its standby, named in either order: each kind of session is found where it is to be had.
+#[tokio::test]
+async fn a_standby_is_told_from_its_primary() {
+    let cluster = Cluster::start();
+    let script = cluster.standby();
+    let (primary, standby) = (cluster.superuser_of("postgres"), script.variable("TIDEGATE_TEST_STANDBY").to_owned());
+    let value = |text: &str, name: &str| {
+        text.split_whitespace().find_map(|pair| pair.strip_prefix(name)).expect("it is named").to_owned()
+    };
+    for hosts in [[&primary, &standby], [&standby, &primary]] {
+        let list = |name: &str| hosts.map(|host| value(host, name)).join(",");
+        let both = format!("host={} port={} user=postgres dbname=postgres", list("host="), list("port="));
+        for (wanted, is_standby) in [
+            ("primary", "f"),
+            ("read-write", "f"),
+            ("standby", "t"),
+            ("prefer-standby", "t"),
+            ("read-only", "t"),
+            // The first that is named.
+            ("any", if hosts[0] == &standby { "t" } else { "f" }),
+        ] {
+            let connected = connect(&format!("{both} target_session_attrs={wanted}")).await;
+            assert_eq!(ask(&connected, "SELECT pg_is_in_recovery()").await, is_standby, "{wanted}");
+        }
+    }
+    let told = refusal(&format!("{standby} target_session_attrs=primary")).await;
+    assert!(told.contains("no session of the kind primary is to be had"), "{told}");
+    let alone = format!("{primary} target_session_attrs=prefer-standby");
+    assert_eq!(ask(&connect(&alone).await, "SELECT pg_is_in_recovery()").await, "f");
+    // The engine is content with a standby.
+    let target = Scene::new().target(&standby);
+    let database = PostgresDatabase::open("shop", target, PostgresOptions::default()).unwrap();
+    let node = Node { database: Arc::new(database) };
+    assert_eq!(node.told("SELECT sum(i) FROM generate_series(1, 10) i").await, "55");
 }
 
 /// Runs a statement that would take an hour, cancels it, and sees that the server stopped it.

@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 16] = [
+const NOT_RUN: [(&str, &str); 19] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -27,6 +27,8 @@ const NOT_RUN: [(&str, &str); 16] = [
     ("bench/run postgres-rows", "as bench/run"),
     ("bench/run postgres-load", "as bench/run"),
     ("bench/run declared", "as bench/run"),
+    ("bench/run federated", "as bench/run"),
+    ("bench/run transports", "as bench/run"),
     (
         "cargo build --release",
         "takes some 25 minutes; scripts/test builds the binary that the foreign clients are run against",
@@ -40,6 +42,7 @@ const NOT_RUN: [(&str, &str); 16] = [
     ("tidegate client NAME --write", "as tidegate client NAME"),
     ("tidegate serve", "as in configuring.md where a step says so; elsewhere the text speaks of the running program"),
     ("tidegate stdio", "speaks MCP with the client that starts it; cli/stdio.rs does that"),
+    ("tidegate stdio --connect URL", "as tidegate stdio; URL stands for any server"),
 ];
 
 fn root() -> PathBuf {

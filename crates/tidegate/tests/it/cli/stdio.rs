@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use super::server::Server;
 use super::{Configured, Ran, Shop, tidegate};
 
 /// What one call of `list_tables` over a connection of its own came to.
@@ -61,6 +62,24 @@ fn only_who_operates_the_node_has_calls_traced() {
         assert!(ran.stdout.contains("orders"), "{ran:?}");
         assert_eq!(ran.stderr.contains("call started"), is_traced, "{ran:?}");
     }
+}
+
+#[test]
+fn it_bridges_to_a_running_server() {
+    let shop = Shop::new();
+    let server = Server::start(tidegate().args(["serve", &shop.argument(), "--listen", "127.0.0.1:0"]));
+    let http = format!("{}/mcp", server.url.trim_end_matches("/mcp"));
+    let web_socket = format!("{}/ws", http.replacen("http", "ws", 1));
+    for url in [http, web_socket] {
+        let ran = call_of(tidegate().args(["stdio", "--connect", &url]), false);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], r#"["2024","orders"]"#, "{answer}");
+    }
+    let wrong = tidegate().args(["stdio", "--connect", "http://ann:secret@127.0.0.1/mcp"]).output().unwrap();
+    let wrong = Ran::from(wrong);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(!wrong.stderr.contains("secret"), "{wrong:?}");
 }
 
 #[test]

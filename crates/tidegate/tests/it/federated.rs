@@ -1,22 +1,20 @@
-//! Several databases asked as one.
+//! Several databases asked as one: files joined with SQLite. With PostgreSQL: `cli/federated.rs`.
 
 use std::sync::Arc;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
-use tidegate_core::{Error, Principal};
-use tidegate_engines::{Engine, FederatedDatabase, FileDatabase};
-use tidegate_query::{Database, SqlDialect, Statement};
+use tempfile::TempDir;
+use tidegate::Node;
+use tidegate::core::{Call, Caller, Chunk, Origin, Outcome, Principal, ReplyEvent, Target, TransportKind};
+use tidegate::engines::{Engine, EngineOptions, FederatedDatabase, FileDatabase};
+use tidegate::query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
-
-use super::support::{Folder, TestJob, lines, small_options, soon};
 
 /// Files and a SQLite file, each by itself and together.
 struct Scene {
-    files: Arc<dyn Database>,
-    sqlite: Arc<dyn Database>,
-    all: Arc<dyn Database>,
-    _folder: Folder,
+    node: Node,
+    folder: TempDir,
     _engine: Engine,
 }
 
@@ -37,47 +35,53 @@ const CUSTOMERS: &str = "
     INSERT INTO mixed VALUES (1, 10), (2, 'ten');";
 
 fn scene() -> Scene {
-    let folder = Folder::with(&[("files/orders.csv", ORDERS), ("files/2024/names.csv", "id,name\n1,Ann\n")]);
-    let connection = rusqlite::Connection::open(folder.join("crm.db")).unwrap();
-    connection.execute_batch(CUSTOMERS).unwrap();
-    drop(connection);
-    let engine = Engine::start(small_options()).unwrap();
-    let files: Arc<dyn Database> = Arc::new(FileDatabase::open("sales", vec![folder.join("files")], &engine).unwrap());
-    let options = SqliteOptions::default();
-    let sqlite: Arc<dyn Database> =
-        Arc::new(SqliteDatabase::open("crm", vec![folder.join("crm.db")], options).unwrap());
-    let all = FederatedDatabase::new("all", [files.clone(), sqlite.clone()], &engine).unwrap();
-    Scene { files, sqlite, all: Arc::new(all), _folder: folder, _engine: engine }
-}
-
-async fn answer(database: &Arc<dyn Database>, sql: &str) -> Result<String, Error> {
-    let statement = Statement::parse(sql, database.dialect())?;
-    let job = TestJob::start().await;
-    let mut rows = database.plan(&statement, &Principal::anonymous()).await?.run(&job.job).await?;
-    let mut batches = Vec::new();
-    while let Some(batch) = soon("a batch", futures::StreamExt::next(&mut rows.batches)).await {
-        batches.push(batch?);
-    }
-    Ok(lines(&batches))
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("files");
+    std::fs::create_dir_all(files.join("2024")).unwrap();
+    std::fs::write(files.join("orders.csv"), ORDERS).unwrap();
+    std::fs::write(files.join("2024/names.csv"), "id,name\n1,Ann\n").unwrap();
+    let crm = folder.path().join("crm.db");
+    rusqlite::Connection::open(&crm).unwrap().execute_batch(CUSTOMERS).unwrap();
+    let options = EngineOptions { threads: 2, ..EngineOptions::with_memory(256 << 20) };
+    let engine = Engine::start(options).unwrap();
+    let files: Arc<dyn Database> = Arc::new(FileDatabase::open("sales", vec![files], &engine).unwrap());
+    let crm: Arc<dyn Database> = Arc::new(SqliteDatabase::open("crm", vec![crm], SqliteOptions::default()).unwrap());
+    let all = FederatedDatabase::new("all", [files.clone(), crm.clone()], &engine).unwrap();
+    let node = Node::builder().database(files).database(crm).database(Arc::new(all)).build();
+    Scene { node, folder, _engine: engine }
 }
 
 impl Scene {
-    async fn rows(&self, sql: &str) -> String {
-        answer(&self.all, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    /// What a tool answers: its text, or its failure.
+    async fn call(&self, tool: &str, arguments: &[(&str, &str)]) -> String {
+        let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+        let mut call = Call::new(Target::Tool(tool.to_owned()), Caller::new(Principal::owner(), origin));
+        call.arguments.extend(arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
+        let mut reply = self.node.registry().call(call).unwrap();
+        let mut said = String::new();
+        while let Some(event) = reply.next().await {
+            match event {
+                ReplyEvent::Chunk(Chunk::Text(text)) => said.push_str(&text),
+                ReplyEvent::Chunk(_) | ReplyEvent::End(Outcome::Done(_)) => {}
+                ReplyEvent::End(Outcome::Failed(error)) => {
+                    said.push_str(&format!("{}: {error}", error.kind().name()));
+                }
+            }
+        }
+        said
     }
 
-    async fn refusal(&self, sql: &str) -> String {
-        match answer(&self.all, sql).await {
-            Ok(rows) => panic!("{sql} answered: {rows}"),
-            Err(error) => format!("{}: {error}", error.kind().name()),
-        }
+    async fn ask(&self, database: &str, sql: &str) -> String {
+        self.call("sql", &[("database", database), ("sql", sql), ("format", "csv")]).await
+    }
+
+    async fn rows(&self, sql: &str) -> String {
+        self.ask("all", sql).await
     }
 
     /// What is asked of which database.
     async fn asked(&self, sql: &str) -> String {
-        let statement = Statement::parse(sql, SqlDialect::DataFusion).unwrap();
-        let plan = self.all.plan(&statement, &Principal::anonymous()).await.unwrap();
-        let explained = plan.explain().await.unwrap();
+        let explained = self.call("explain", &[("database", "all"), ("sql", sql)]).await;
         let asked = explained.lines().skip_while(|line| *line != "Asked of the databases:").skip(1);
         asked.take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join("\n")
     }
@@ -89,38 +93,52 @@ async fn tables_of_several_databases_are_joined() {
     assert_snapshot!(scene.rows("
         SELECT c.name, count(*) AS orders, sum(o.total) AS total
         FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id GROUP BY c.name ORDER BY c.name").await, @r"
-    Ann|2|10.49
-    Ben|1|20.0
-    Cy|1|7.25
+    name,orders,total
+    Ann,2,10.49
+    Ben,1,20.0
+    Cy,1,7.25
     ");
     assert_snapshot!(scene.rows("
         SELECT o.id, c.name FROM sales.orders o LEFT JOIN crm.customers c ON c.id = o.customer_id ORDER BY o.id").await, @r"
-    1|Ann
-    2|Ben
-    3|Ann
-    4|Cy
-    5|null
+    id,name
+    1,Ann
+    2,Ben
+    3,Ann
+    4,Cy
+    5,
     ");
     // Names as the catalog lists them, and tables of folders.
-    assert_snapshot!(scene.rows("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @"Ann");
-    assert_snapshot!(scene.rows("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @"");
+    assert_snapshot!(scene.rows("SELECT name FROM \"crm.customers\" ORDER BY id LIMIT 1").await, @r"
+    name
+    Ann
+    ");
+    assert_snapshot!(scene.rows("SELECT ID, Name FROM crm.customers WHERE Id = 1").await, @r"
+    id,name
+    1,Ann
+    ");
 }
 
 #[tokio::test]
 async fn the_catalog_is_that_of_all_members() {
     let scene = scene();
-    let catalog = scene.all.catalog(&Principal::anonymous()).await.unwrap();
-    let names: Vec<&str> = catalog.tables.iter().map(|table| table.name.as_str()).collect();
-    assert_snapshot!(names.join("\n"), @r"
-    crm.customers
-    crm.mixed
-    crm.visits
-    sales.2024
-    sales.orders
+    assert_snapshot!(scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await, @r"
+    database,name,rows,comment
+    all,crm.customers,,
+    all,crm.mixed,,
+    all,crm.visits,,
+    all,sales.2024,1,folder of 1 CSV files
+    all,sales.orders,5,CSV file
     ");
-    let columns = scene.all.columns("crm.customers", &Principal::anonymous()).await.unwrap();
-    let columns: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect();
-    assert_snapshot!(columns.join(", "), @"id INTEGER, name TEXT, country TEXT, score NUMERIC, since DATE");
+    assert_snapshot!(scene.call("get_schema", &[("database", "all"), ("table", "crm.customers"), ("format", "csv")]).await, @r"
+    name,type,nullable,comment
+    id,INTEGER,false,primary key
+    name,TEXT,true,
+    country,TEXT,true,
+    score,NUMERIC,true,
+    since,DATE,true,
+    ");
+    // Its tables are asked by their names as any others.
+    assert_snapshot!(scene.call("query", &[("database", "all"), ("table", "crm.customers"), ("extract", "name")]).await, @r#"["Ann","Ben","Cy"]"#);
 }
 
 #[tokio::test]
@@ -162,65 +180,79 @@ async fn members_do_what_they_can_do_as_well() {
 async fn what_is_pushed_down_answers_the_same() {
     let scene = scene();
     assert_snapshot!(scene.rows("
-        SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'DE'").await, @"");
+        SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'DE'").await, @"id");
     assert_snapshot!(scene.rows("
         SELECT o.id FROM sales.orders o JOIN crm.customers c ON c.id = o.customer_id WHERE c.country = 'de' ORDER BY 1").await, @r"
+    id
     1
     3
     ");
     assert_snapshot!(scene.rows("SELECT name FROM crm.customers WHERE name > 'B' ORDER BY name DESC").await, @r"
+    name
     Cy
     Ben
     ");
     assert_snapshot!(scene.rows("SELECT c.name, v.pages FROM crm.customers c LEFT JOIN crm.visits v ON v.customer_id = c.id AND v.pages > 2 ORDER BY 1, 2").await, @r"
-    Ann|3
-    Ann|5
-    Ben|null
-    Cy|null
+    name,pages
+    Ann,3
+    Ann,5
+    Ben,
+    Cy,
     ");
     assert_snapshot!(scene.rows("SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id ORDER BY 1").await, @r"
-    1|2|8|4.0|5
-    2|1|1|1.0|1
-    null|1|8|8.0|8
+    customer_id,count(*),sum(crm.visits.pages),avg(crm.visits.pages),max(crm.visits.pages)
+    1,2,8,4.0,5
+    2,1,1,1.0,1
+    ,1,8,8.0,8
     ");
-    assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @"0|null");
-    assert_snapshot!(scene.rows("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @"3|Cy");
-    assert_snapshot!(scene.rows("SELECT count(*) FROM crm.customers, sales.orders").await, @"15");
+    assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @r"
+    count(*),sum(crm.visits.pages)
+    0,
+    ");
+    assert_snapshot!(scene.rows("SELECT id, name FROM crm.customers ORDER BY id DESC LIMIT 1").await, @r"
+    id,name
+    3,Cy
+    ");
+    assert_snapshot!(scene.rows("SELECT count(*) FROM crm.customers, sales.orders").await, @r"
+    count(*)
+    15
+    ");
     assert_snapshot!(scene.rows("SELECT score, since FROM crm.customers ORDER BY id").await, @r"
-    1.5|2020-01-01
-    2.0|2021-06-01
-    null|null
+    score,since
+    1.5,2020-01-01
+    2.0,2021-06-01
+    ,
     ");
 }
 
 #[tokio::test]
 async fn mistakes_are_told() {
     let scene = scene();
-    assert_snapshot!(scene.refusal("SELECT * FROM customers").await, @r#"
+    assert_snapshot!(scene.rows("SELECT * FROM customers").await, @r#"
     not_found: the table "customers" wants the name of its database before it
     Valid choices: crm.customers, sales.customers
     "#);
-    assert_snapshot!(scene.refusal("SELECT * FROM cmr.customers").await, @r#"
+    assert_snapshot!(scene.rows("SELECT * FROM cmr.customers").await, @r#"
     not_found: there is no database "cmr" in all
     Valid choices: crm, sales
     "#);
-    assert_snapshot!(scene.refusal("SELECT * FROM crm.customer").await, @r#"
+    assert_snapshot!(scene.rows("SELECT * FROM crm.customer").await, @r#"
     not_found: there is no table "customer" in "crm"
     Valid choices: customers
     "#);
-    assert_snapshot!(scene.refusal("SELECT nam FROM crm.customers").await, @r#"
+    assert_snapshot!(scene.rows("SELECT nam FROM crm.customers").await, @r#"
     invalid_arguments: there is no column "nam"
     Valid choices: name, id, country, score, since
     "#);
-    assert_snapshot!(scene.refusal("SELECT number FROM crm.mixed").await, @r#"
+    assert_snapshot!(scene.rows("SELECT number FROM crm.mixed").await, @r#"
     invalid_arguments: the column "number" has a value that is no bigint: a text
     Ask the database of that table alone, where each value keeps its type, or leave the column out.
     "#);
-    assert_snapshot!(scene.refusal("DELETE FROM crm.customers").await, @r"
+    assert_snapshot!(scene.rows("DELETE FROM crm.customers").await, @r"
     invalid_arguments: DELETE is refused: it would change data, and only reading is allowed
     Only SELECT can be run, with WITH, UNION, VALUES and all else that belongs to it.
     ");
-    assert_snapshot!(scene.refusal("SELECT * FROM crm.sqlite_master").await, @r#"
+    assert_snapshot!(scene.rows("SELECT * FROM crm.sqlite_master").await, @r#"
     not_found: there is no table "sqlite_master" in "crm"
     Valid choices: mixed, visits, customers
     "#);
@@ -260,18 +292,18 @@ proptest! {
         runtime.block_on(async {
             let scene = scene();
             let join = if left { "LEFT JOIN" } else { "JOIN" };
-            let select = if grouped { "c.id, count(*), count(v.pages), sum(v.pages), min(v.pages)" } else { "c.id, c.name, v.pages" };
+            let select = if grouped { "c.id, count(*) AS n, count(v.pages) AS seen, sum(v.pages) AS total, min(v.pages) AS least" } else { "c.id, c.name, v.pages" };
             let group = if grouped { "GROUP BY c.id" } else { "" };
             let sql = |prefix: &str| format!(
                 "SELECT {select} FROM {prefix}customers c {join} {prefix}visits v ON v.customer_id = c.id WHERE {filter} {group}"
             );
             let sorted = |rows: String| {
-                let mut rows: Vec<String> = rows.lines().map(|line| line.replace("{integer=", "").replace("{text=", "").replace("{blob=", "").replace('}', "")).collect();
+                let mut rows: Vec<String> = rows.lines().map(str::to_owned).collect();
                 rows.sort();
                 rows
             };
-            let alone = sorted(answer(&scene.sqlite, &sql("")).await.unwrap());
-            let together = sorted(answer(&scene.all, &sql("crm.")).await.unwrap());
+            let alone = sorted(scene.ask("crm", &sql("")).await);
+            let together = sorted(scene.rows(&sql("crm.")).await);
             prop_assert_eq!(alone, together, "{}", sql("crm."));
             Ok(())
         })?;
@@ -281,9 +313,11 @@ proptest! {
 #[tokio::test]
 async fn a_member_that_is_gone_takes_its_own_tables_along_only() {
     let scene = scene();
-    std::fs::remove_file(scene._folder.join("crm.db")).unwrap();
-    let catalog = scene.all.catalog(&Principal::anonymous()).await.unwrap();
-    assert!(catalog.tables.iter().any(|table| table.name == "sales.orders"));
-    assert_snapshot!(scene.rows("SELECT count(*) FROM sales.orders").await, @"5");
-    assert_eq!(answer(&scene.files, "SELECT count(*) FROM orders").await.unwrap(), "5");
+    std::fs::remove_file(scene.folder.path().join("crm.db")).unwrap();
+    let tables = scene.call("list_tables", &[("database", "all"), ("format", "csv")]).await;
+    assert!(tables.contains("sales.orders"), "{tables}");
+    assert_snapshot!(scene.rows("SELECT count(*) AS n FROM sales.orders").await, @r"
+    n
+    5
+    ");
 }

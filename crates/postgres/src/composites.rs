@@ -1,0 +1,47 @@
+//! Whether the composite types of a statement are still what the driver was told when it first met them.
+//!
+//! It asks for a type once in a connection's life, and the server does not say that one has changed: members that were
+//! renamed would keep their old names.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::types::{Kind, Type};
+use tokio_postgres::{Client, Error};
+
+/// The members of types, in order.
+const MEMBERS: &str = "
+    SELECT t.oid, a.attname::text, a.atttypid
+    FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid
+    WHERE t.oid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY t.oid, a.attnum";
+
+/// Names and types of the members of each composite type.
+type Members = BTreeMap<u32, Vec<(String, u32)>>;
+
+/// Whether the composites in `types` have the members still that these say. Asks the server if there are any.
+pub(crate) async fn are_current(client: &Client, types: &[Type]) -> Result<bool, Error> {
+    let mut known = Members::new();
+    types.iter().for_each(|of| collect(of, &mut known));
+    if known.is_empty() {
+        return Ok(true);
+    }
+    let composites: Vec<u32> = known.keys().copied().collect();
+    let mut current = Members::new();
+    for row in client.query_typed(MEMBERS, &[(&composites, Type::OID_ARRAY)]).await? {
+        current.entry(row.try_get(0)?).or_default().push((row.try_get(1)?, row.try_get(2)?));
+    }
+    // A type without members has no rows.
+    known.retain(|_, members| !members.is_empty());
+    Ok(known == current)
+}
+
+fn collect(of: &Type, known: &mut Members) {
+    match of.kind() {
+        Kind::Array(inner) | Kind::Domain(inner) | Kind::Range(inner) => collect(inner, known),
+        Kind::Composite(fields) => {
+            let members = fields.iter().map(|field| (field.name().to_owned(), field.type_().oid()));
+            known.insert(of.oid(), members.collect());
+            fields.iter().for_each(|field| collect(field.type_(), known));
+        }
+        _ => {}
+    }
+}

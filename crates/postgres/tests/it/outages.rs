@@ -1,0 +1,267 @@
+//! What befalls a server under load: callers get whole answers or clear errors, and are served again by themselves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tidegate_core::ErrorKind;
+use tidegate_postgres::PostgresOptions;
+use tidegate_query::Statement;
+
+use crate::cluster::Cluster;
+use crate::scene::{Node, Scene, of_caller, of_owner, soon, until, writing};
+
+const NUMBERS: &str = "
+    CREATE TYPE parity AS ENUM ('even', 'odd');
+    CREATE TABLE numbers AS
+        SELECT i, CASE i % 2 WHEN 0 THEN 'even'::parity ELSE 'odd' END AS parity, repeat('x', 300) AS filling
+        FROM generate_series(1, 1000) i;
+    CREATE TABLE counter AS SELECT 0 AS count;
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO {login}; GRANT UPDATE ON counter TO {login};
+    ALTER ROLE {login} SET synchronous_commit = on;";
+
+const CALLERS: usize = 6;
+
+/// Callers who ask again and again, and what they were told.
+struct Load {
+    node: Node,
+    stops: Arc<AtomicBool>,
+    told: Arc<Told>,
+    callers: Vec<tokio::task::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// Answers of each caller.
+    answers: [AtomicU64; CALLERS],
+    increments: AtomicU64,
+    errors: Mutex<Vec<(ErrorKind, String)>>,
+    failures: AtomicU64,
+}
+
+/// What a caller asks, and what is the only right answer.
+fn question(round: usize) -> (Statement, String) {
+    let all = |line: &dyn Fn(i32) -> String| (1..=1000).map(line).collect::<Vec<_>>().join("\n");
+    match round % 3 {
+        0 => (of_caller("SELECT count(*), sum(i) FROM numbers").unwrap(), "1000|500500".to_owned()),
+        // Enough of it that rows have left before the last one is read.
+        1 => (of_owner("SELECT i, filling FROM numbers ORDER BY i", Vec::new()), {
+            let filling = "x".repeat(300);
+            all(&|i| format!("{i}|{filling}"))
+        }),
+        _ => (
+            of_caller("SELECT parity, i FROM numbers ORDER BY i").unwrap(),
+            all(&|i| format!("{}|{i}", if i % 2 == 0 { "even" } else { "odd" })),
+        ),
+    }
+}
+
+impl Load {
+    fn start(node: &Node) -> Self {
+        let (stops, told) = (Arc::new(AtomicBool::new(false)), Arc::new(Told::default()));
+        let callers = (0..CALLERS).map(|caller| {
+            let (node, stops, told) = (node.clone(), stops.clone(), told.clone());
+            tokio::spawn(async move {
+                let mut round = caller;
+                while !stops.load(Ordering::Relaxed) {
+                    round += 1;
+                    let (statement, right) = question(round);
+                    match node.lines(&statement).await {
+                        Ok(answer) => assert!(answer == right, "a wrong answer to {}", statement.text()),
+                        Err(error) => told.failed(error.kind(), error.message()),
+                    }
+                    if caller < 2 {
+                        told.increment(&node).await;
+                    }
+                    told.answers[caller].fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        let callers = callers.collect();
+        Self { node: node.clone(), stops, told, callers }
+    }
+
+    /// Waits until every caller was answered again, without a failure in between.
+    async fn is_served(&self) {
+        until("service", || async {
+            let failures = self.told.failures.load(Ordering::Relaxed);
+            let before: Vec<u64> = self.told.answers.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+            until("answers", || async {
+                self.told.answers.iter().zip(&before).all(|(count, before)| count.load(Ordering::Relaxed) > before + 2)
+            })
+            .await;
+            failures == self.told.failures.load(Ordering::Relaxed)
+        })
+        .await;
+    }
+
+    /// Stops the callers; none of them may have had a wrong answer. Then nothing is left behind.
+    async fn end(self, scene: &Scene, connections_max: usize) -> Arc<Told> {
+        self.stops.store(true, Ordering::Relaxed);
+        for caller in self.callers {
+            soon("the end of a caller", caller).await.unwrap();
+        }
+        self.node.idle().await;
+        until("the rest of all backends", || async { scene.active().await == "0" }).await;
+        let backends = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                        AND application_name LIKE 'tidegate%'";
+        let backends: usize = scene.value(backends).await.parse().unwrap();
+        assert!(backends <= connections_max, "{backends} backends are left of {connections_max} connections");
+        self.told
+    }
+}
+
+impl Told {
+    fn failed(&self, kind: ErrorKind, message: &str) {
+        let mut errors = self.errors.lock();
+        let error = (kind, message.to_owned());
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn increment(&self, node: &Node) {
+        match node.lines(&writing("UPDATE counter SET count = count + 1", Vec::new())).await {
+            Ok(_) => drop(self.increments.fetch_add(1, Ordering::Relaxed)),
+            Err(error) => self.failed(error.kind(), error.message()),
+        }
+    }
+
+    /// The messages of all errors, which must be of the kind `kind`.
+    fn messages(&self, kind: ErrorKind) -> Vec<String> {
+        let errors = self.errors.lock();
+        assert!(errors.iter().all(|(found, _)| *found == kind), "{errors:#?}");
+        errors.iter().map(|(_, message)| message.clone()).collect()
+    }
+}
+
+/// How all begins that a caller is told of a server that goes away and comes back; the rest is the server's reason, or
+/// the pooler's.
+const OUTAGE: [&str; 3] = [
+    "the connection to the database shop was lost; try again",
+    "the database shop cannot answer now: ",
+    "the database shop cannot be reached: ",
+];
+
+fn expect_outage_alone(told: &Told) {
+    for message in told.messages(ErrorKind::Unavailable) {
+        assert!(OUTAGE.iter().any(|beginning| message.starts_with(beginning)), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_restart_under_load_is_an_outage_and_no_more() {
+    let cluster = Arc::new(Cluster::start());
+    let scene = cluster.scene(NUMBERS).await;
+    restart_under_load(cluster, scene).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_restart_behind_a_pooler_is_an_outage_and_no_more() {
+    let cluster = Arc::new(Cluster::start());
+    let (scene, _pooler) = cluster.pooled_scene(NUMBERS).await;
+    restart_under_load(cluster, scene).await;
+}
+
+async fn restart_under_load(cluster: Arc<Cluster>, mut scene: Scene) {
+    let node = scene.open(PostgresOptions { connections_max: 4, ..PostgresOptions::default() });
+    let load = Load::start(&node);
+    load.is_served().await;
+    for mode in ["fast", "immediate"] {
+        let failures = load.told.failures.load(Ordering::Relaxed);
+        let restarting = cluster.clone();
+        tokio::task::spawn_blocking(move || restarting.restart(mode)).await.unwrap();
+        load.is_served().await;
+        assert!(load.told.failures.load(Ordering::Relaxed) > failures, "nobody noticed: {mode}");
+        scene.enter_again().await;
+    }
+    let told = load.end(&scene, 4).await;
+    expect_outage_alone(&told);
+    // What was confirmed is there; of what was not, nobody knows.
+    let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
+    let (confirmed, failures) = (told.increments.load(Ordering::Relaxed), told.failures.load(Ordering::Relaxed));
+    assert!((confirmed..=confirmed + failures).contains(&count), "{count} of {confirmed}, {failures} failures");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn backends_that_are_killed_under_load_cost_their_calls_alone() {
+    let scene = Scene::new(NUMBERS).await;
+    let node = scene.open(PostgresOptions { connections_max: 4, ..PostgresOptions::default() });
+    let load = Load::start(&node);
+    load.is_served().await;
+    for _ in 0..6 {
+        let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
+                    AND application_name LIKE 'tidegate%' AND state = 'active' LIMIT 1";
+        until("a backend to kill", || async { !scene.admin.query(kill, &[]).await.unwrap().is_empty() }).await;
+    }
+    load.is_served().await;
+    let told = load.end(&scene, 4).await;
+    expect_outage_alone(&told);
+    assert!((1..=6).contains(&told.failures.load(Ordering::Relaxed)));
+    let count: u64 = scene.value("SELECT count FROM counter").await.parse().unwrap();
+    let (confirmed, failures) = (told.increments.load(Ordering::Relaxed), told.failures.load(Ordering::Relaxed));
+    assert!((confirmed..=confirmed + failures).contains(&count), "{count} of {confirmed}, {failures} failures");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_table_that_is_dropped_under_load_is_not_found_until_it_is_there_again() {
+    let scene = Scene::new(NUMBERS).await;
+    let node = scene.open(PostgresOptions { connections_max: 4, ..PostgresOptions::default() });
+    let load = Load::start(&node);
+    for columns in ["parity, i, filling", "filling, i, parity, i AS more"] {
+        load.is_served().await;
+        let failures = load.told.failures.load(Ordering::Relaxed);
+        scene.run("CREATE TABLE kept AS TABLE numbers; DROP TABLE numbers").await;
+        until("a failure", || async { load.told.failures.load(Ordering::Relaxed) > failures }).await;
+        let again = format!(
+            "CREATE TABLE numbers AS SELECT {columns} FROM kept ORDER BY i; GRANT SELECT ON numbers TO {{login}}; \
+             DROP TABLE kept"
+        );
+        scene.run(&again).await;
+    }
+    load.is_served().await;
+    let told = load.end(&scene, 4).await;
+    for message in told.messages(ErrorKind::NotFound) {
+        assert!(message.starts_with("relation \"numbers\" does not exist at line 1, column "), "{message}");
+    }
+}
+
+/// The server's disk is full: of what it keeps, and of what it needs for a while.
+#[tokio::test]
+async fn a_full_disk_is_told_about_and_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    // Where nobody may mount a small disk, this stays untried.
+    let Some(cluster) = Cluster::start_beside_tmpfs(folder.path(), 8) else { return };
+    let scene = cluster
+        .scene("CREATE TABLE t AS SELECT i, repeat('x', 1000) AS x FROM generate_series(1, 20000) i; GRANT ALL ON t TO {login};")
+        .await;
+    scene.run(&format!("CREATE TABLESPACE small LOCATION '{}'", folder.path().display())).await;
+    scene.run("CREATE TABLE kept (i int, x text) TABLESPACE small; GRANT ALL ON kept TO {login}; GRANT CREATE ON TABLESPACE small TO {login}; ALTER ROLE {login} SET temp_tablespaces = small; ALTER ROLE {login} SET work_mem = '64kB'").await;
+    let node = scene.open(PostgresOptions { connections_max: 2, ..PostgresOptions::default() });
+    let sort = "SELECT i FROM t ORDER BY x, i DESC";
+    let keep = writing("INSERT INTO kept SELECT i, x FROM t", Vec::new());
+    for _ in 0..3 {
+        let full = "the database shop cannot answer now: its disk is full";
+        assert_eq!(node.told(sort).await, format!("unavailable: {full}"));
+        assert_eq!(node.lines(&keep).await.unwrap_err().to_string(), full);
+        assert_eq!(node.told("SELECT count(*) FROM kept").await, "0");
+        assert_eq!(node.told("SELECT count(*) FROM t").await, "20000");
+    }
+    node.idle().await;
+}
+
+/// A server that bounds what a statement may write to disk for a while says so.
+#[tokio::test]
+async fn too_many_temporary_files_are_too_large() {
+    let scene =
+        Scene::new("ALTER ROLE {login} SET temp_file_limit = '1MB'; ALTER ROLE {login} SET work_mem = '64kB'").await;
+    let node = scene.open(PostgresOptions { connections_max: 1, ..PostgresOptions::default() });
+    let sort = "SELECT i FROM generate_series(1, 1000000) i ORDER BY i DESC";
+    for _ in 0..2 {
+        let told = node.told(sort).await;
+        assert!(told.starts_with("too_large: temporary file size exceeds "), "{told}");
+        assert_eq!(node.told("SELECT 1").await, "1");
+    }
+    node.idle().await;
+}

@@ -1,0 +1,185 @@
+//! Behind PgBouncer in transaction mode: what the driver's names of statements make of a connection that changes with
+//! each transaction. The rest of this suite runs behind one too: `scripts/postgres pooler -- cargo nextest run …`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tidegate_postgres::PostgresOptions;
+
+use crate::held_script::HeldScript;
+use crate::scene::{Node, Scene, connect, of_caller, of_owner, soon, until};
+
+/// Types of users, each in a table of its own, and one table of them all.
+const TYPES: &str = "
+    CREATE TYPE mood AS ENUM ('glad', 'sad');
+    CREATE DOMAIN short AS varchar(9);
+    CREATE TYPE part AS (label short, moods mood[]);
+    CREATE TYPE span AS RANGE (subtype = date);
+    CREATE TABLE moods AS SELECT 'glad'::mood AS mood;
+    CREATE TABLE parts AS SELECT ROW('a', '{sad}')::part AS part;
+    CREATE TABLE lists AS SELECT ARRAY[ROW('b', NULL)::part] AS parts;
+    CREATE TABLE spans AS SELECT '[2024-01-01,2024-02-01)'::span AS span;
+    CREATE TABLE shorts AS SELECT ARRAY['c', 'd']::short[] AS shorts;
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO {login};";
+
+const ANSWERS: [(&str, &str); 5] = [
+    ("SELECT mood FROM moods", "glad"),
+    ("SELECT part FROM parts", "{label: a, moods: [sad]}"),
+    ("SELECT parts FROM lists", "[{label: b, moods: null}]"),
+    ("SELECT span FROM spans", "[2024-01-01,2024-02-01)"),
+    ("SELECT shorts FROM shorts", "[c, d]"),
+];
+
+/// A pooler before the server that the tests share.
+struct Pooler(HeldScript);
+
+impl Pooler {
+    fn start() -> Self {
+        Self(HeldScript::start(&[], &["pooler"]))
+    }
+
+    fn open(&self, scene: &Scene, connections_max: usize) -> Node {
+        let options = PostgresOptions { pooler: true, connections_max, ..PostgresOptions::default() };
+        scene.open_at(self.host(), &scene.login(), options)
+    }
+
+    fn host(&self) -> &str {
+        self.0.variable("TIDEGATE_TEST_PGBOUNCER")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn types_of_users_are_read_on_every_connection() {
+    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+    let node = pooler.open(&scene, 4);
+    // More callers than connections of ours, which are more than those of the pooler.
+    let callers = (0..8).map(|caller| {
+        let node = node.clone();
+        tokio::spawn(async move {
+            for round in 0..20 {
+                let (sql, answer) = ANSWERS[(caller + round) % ANSWERS.len()];
+                assert_eq!(node.told(sql).await, answer, "{sql}");
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    let together = "SELECT mood, part, parts, span, shorts FROM moods, parts, lists, spans, shorts";
+    assert_eq!(node.told(together).await, ANSWERS.map(|(_, answer)| answer).join("|"));
+    node.idle().await;
+}
+
+/// Once all types were met, a connection serves them all: callers who take turns do not make each other connect anew.
+#[tokio::test]
+async fn connections_are_kept_whatever_types_they_meet() {
+    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+    let node = pooler.open(&scene, 1);
+    let ask_all = async || {
+        for (sql, answer) in ANSWERS {
+            assert_eq!(node.told(sql).await, answer, "{sql}");
+        }
+    };
+    ask_all().await;
+    ask_all().await;
+    let before = clients(&scene, &pooler).await;
+    for _ in 0..5 {
+        ask_all().await;
+    }
+    assert_eq!(clients(&scene, &pooler).await, before);
+    // A type that was met and is gone is in nobody's way, and one of the same name is another.
+    scene.run("DROP TYPE mood CASCADE; CREATE TYPE mood AS ENUM ('sad', 'calm'); DROP TABLE moods; CREATE TABLE moods AS SELECT 'calm'::mood AS mood; GRANT SELECT ON moods TO {login}").await;
+    assert_eq!(node.told("SELECT mood FROM moods").await, "calm");
+    let other = pooler.open(&scene, 1);
+    assert_eq!(other.told("SELECT span FROM spans").await, ANSWERS[3].1);
+    node.idle().await;
+}
+
+/// The ports of Tidegate's connections to the pooler, as the pooler has logged them.
+async fn clients(scene: &Scene, pooler: &Pooler) -> BTreeSet<String> {
+    let log = std::fs::read_to_string(pooler.0.variable("TIDEGATE_TEST_PGBOUNCER_LOG")).unwrap();
+    let logins = log.lines().filter(|line| line.contains("login attempt") && line.contains(&scene.name));
+    logins.map(str::to_owned).collect()
+}
+
+/// Another process uses the same names, and leaves some behind.
+#[tokio::test]
+async fn names_that_another_process_left_are_in_nobodys_way() {
+    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+    let text = format!("{} dbname={} user={} password=right sslmode=disable", pooler.host(), scene.name, scene.login());
+    let leave = (0..500).map(|number| format!("PREPARE s{number} (oid) AS SELECT 'another''s';")).collect::<String>();
+    let node = pooler.open(&scene, 2);
+    for _ in 0..3 {
+        // Two at once, so that both connections of the pooler are met.
+        let (one, two) = (connect(&text).await, connect(&text).await);
+        let (first, second) = futures::join!(
+            async { (one.batch_execute(&format!("DEALLOCATE ALL; {leave} SELECT pg_sleep(0.02)")).await, ()) },
+            async { (two.batch_execute(&format!("DEALLOCATE ALL; {leave} SELECT pg_sleep(0.02)")).await, ()) },
+        );
+        first.0.unwrap();
+        second.0.unwrap();
+        for (sql, answer) in ANSWERS {
+            assert_eq!(node.told(sql).await, answer, "{sql}");
+        }
+        assert_eq!(node.tables().await, "lists moods parts shorts spans");
+    }
+    node.idle().await;
+}
+
+/// The pooler may keep a statement longer than the table that it reads stays the same.
+#[tokio::test]
+async fn a_changed_table_is_seen_on_every_connection() {
+    let (scene, pooler) =
+        (Scene::new("CREATE TABLE t AS SELECT 1 AS a; GRANT SELECT ON t TO {login}").await, Pooler::start());
+    let node = pooler.open(&scene, 2);
+    let statements = [of_owner("SELECT * FROM t", Vec::new()), of_caller("SELECT * FROM t").unwrap()];
+    for columns in ["1", "1|2", "1|2|3"] {
+        for statement in statements.iter().cycle().take(6) {
+            let (one, two) = futures::join!(node.lines(statement), node.lines(statement));
+            assert_eq!((one.unwrap().as_str(), two.unwrap().as_str()), (columns, columns));
+        }
+        let next = columns.split('|').count() + 1;
+        scene.run(&format!("ALTER TABLE t ADD COLUMN c{next} int DEFAULT {next}")).await;
+    }
+    node.idle().await;
+}
+
+/// The pooler passes a cancellation on to the connection that it has lent to the canceller at that moment.
+#[tokio::test]
+async fn a_cancellation_stops_the_right_statement_and_no_other() {
+    let (scene, pooler) = (Scene::new("").await, Pooler::start());
+    let node = pooler.open(&scene, 3);
+    scene.run("SELECT pg_advisory_lock(1)").await;
+    let running = |sql: &'static str| {
+        let node = node.clone();
+        tokio::spawn(async move { node.lines(&of_owner(sql, Vec::new())).await })
+    };
+    let sleeping = running("SELECT pg_sleep(1000)");
+    let waiting = running("SELECT 'let in' FROM pg_advisory_xact_lock(1)");
+    let both = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
+                AND query ~ '^SELECT (pg_sleep|''let in)'";
+    until("the start of both", || async { scene.value(both).await == "2" }).await;
+    // A third finds no connection, and gives up in the pooler's queue: nothing is stopped.
+    let third = tokio::time::timeout(Duration::from_millis(50), node.told("SELECT 1")).await;
+    assert!(third.is_err(), "{third:?}");
+    until("the end of the third", || async { node.database.connections_lent() == 2 }).await;
+    assert_eq!(scene.value(both).await, "2");
+    sleeping.abort();
+    until("the end of the sleeper", || async { scene.value(both).await == "1" }).await;
+    assert_eq!(node.told("SELECT 1").await, "1");
+    scene.run("SELECT pg_advisory_unlock(1)").await;
+    assert_eq!(soon("the lock", waiting).await.unwrap().unwrap(), "let in");
+    node.idle().await;
+}
+
+/// Whoever does not say that a pooler stands between learns it from the failure.
+#[tokio::test]
+async fn a_pooler_that_nobody_spoke_of_is_told_about() {
+    let (scene, pooler) = (Scene::new(TYPES).await, Pooler::start());
+    let options = PostgresOptions { connections_max: 4, ..PostgresOptions::default() };
+    let node = scene.open_at(pooler.host(), &scene.login(), options);
+    let asked = (0..8).map(|_| node.told("SELECT mood FROM moods"));
+    for told in futures::future::join_all(asked).await {
+        assert!(told == "glad" || told.contains("pgbouncer: true"), "{told}");
+    }
+}
