@@ -23,6 +23,8 @@ use crate::http::Server;
 
 /// Longer messages and bodies are refused.
 pub(super) const MESSAGE_BYTES_MAX: usize = 20_000;
+/// The budget of the tool `vast`, more than most transports carry.
+const VAST_BYTES: usize = 100_000_000;
 /// How long the tool `hasty` may take.
 const HASTY: Duration = Duration::from_millis(100);
 /// Calls that may be open: of everybody, and of one person who comes over a network.
@@ -241,7 +243,7 @@ fn guarded() -> Vec<Tool> {
         Tool::new(name, "Is guarded.", said("let in")).with_access(Access { acl, ..Access::default() })
     };
     let over = |name: &str, transport| of(name, Acl { transports: Some(vec![transport]), networks: None });
-    let networks = ["203.0.113.0/24"].iter().filter_map(|network| Network::parse(network)).collect();
+    let networks = Network::parse("203.0.113.0/24").into_iter().collect();
     let indoors = Access { toolset: Some("sales".to_owned()), ..Access::default() };
     vec![
         over("1111", TransportKind::Stdio),
@@ -257,7 +259,7 @@ fn guarded() -> Vec<Tool> {
 }
 
 /// Tools with bounds.
-fn bounded() -> [Tool; 7] {
+fn bounded() -> [Tool; 8] {
     let budget = handler_fn(|job, reply| async move {
         let Budget { rows, bytes } = job.inline_budget();
         reply.structured(&json!({"bytes": bytes, "rows": rows})).await?;
@@ -283,6 +285,7 @@ fn bounded() -> [Tool; 7] {
     let hasty = CallLimits { timeout: Some(HASTY), ..CallLimits::default() };
     [
         Tool::new("modest", "Says its budget.", budget.clone()).with_limits(inline(Some(7), Some(1_000))),
+        Tool::new("vast", "Says its budget.", budget.clone()).with_limits(inline(None, Some(VAST_BYTES))),
         Tool::new("boundless", "Says its budget.", budget),
         Tool::new("page", "Fills its budget.", filler).with_limits(inline(Some(3), None)),
         Tool::new("hasty", "Takes too long.", hanging("")).with_limits(hasty),
