@@ -1,6 +1,7 @@
 //! A channel taken through the steps, over connections that live from step to step.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Map, json};
@@ -75,8 +76,13 @@ impl Replay {
 
     async fn ask_and_end(&mut self, step: &Step) -> Heard {
         let registry = self.world.server.host.service.registry().clone();
+        let hanging = self.world.hanging.clone();
+        let hanging_before = hanging.load(Ordering::SeqCst);
         let ending = async {
-            until_open(&registry, 1).await;
+            // Not before it has said what it says.
+            while hanging.load(Ordering::SeqCst) == hanging_before {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
             registry.jobs().cancel_all();
         };
         let (heard, ()) = tokio::join!(self.ask_step(step), ending);

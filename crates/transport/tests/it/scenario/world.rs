@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 20_000;
 /// The budget of the tool `vast`, more than most transports carry.
 const VAST_BYTES: usize = 100_000_000;
 /// How long the tool `hasty` may take.
-const HASTY: Duration = Duration::from_millis(100);
+const HASTY: Duration = Duration::from_millis(300);
 /// Calls that may be open: of everybody, and of one person who comes over a network.
 const OPEN_MAX: usize = 4;
 const OPEN_OF_ONE_MAX: usize = 2;
@@ -41,16 +41,20 @@ pub(super) const URIS: [&str; 5] =
 pub(super) struct World {
     pub(super) server: Server,
     people: Arc<People>,
+    /// Calls of tools that never end that have said what they say.
+    pub(super) hanging: Arc<AtomicUsize>,
 }
 
 impl World {
     pub(super) async fn start() -> Self {
         let metrics = Arc::new(Metrics::new());
-        let host = Host::with(Events::new([metrics.clone() as Arc<dyn Subscriber>]), |builder| more(builder, None));
+        let hanging = Arc::new(AtomicUsize::new(0));
+        let events = Events::new([metrics.clone() as Arc<dyn Subscriber>]);
+        let host = Host::with(events, |builder| more(builder, None, &hanging));
         let people = Arc::new(People::default());
         let options =
             HttpOptions { authenticator: people.clone(), body_bytes_max: MESSAGE_BYTES_MAX, ..HttpOptions::default() };
-        Self { server: Server::of(host, metrics, options).await, people }
+        Self { server: Server::of(host, metrics, options).await, people, hanging }
     }
 
     /// What is offered now.
@@ -75,7 +79,7 @@ impl World {
 
     /// From now on there is no tool of that name.
     pub(super) fn remove(&self, tool: &str) {
-        let entries = more(entries(&CancellationToken::new()), Some(tool));
+        let entries = more(entries(&CancellationToken::new()), Some(tool), &self.hanging);
         self.server.host.service.registry().swap(entries.build());
     }
 
@@ -159,13 +163,13 @@ impl Authenticator for Process {
 }
 
 /// The entries of the scenario beside those of the host, but for `removed`.
-fn more(builder: SnapshotBuilder, removed: Option<&str>) -> SnapshotBuilder {
+fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsize>) -> SnapshotBuilder {
     let limits = Limits {
         open_calls_max: OPEN_MAX,
         of_one: Some(ShareLimits { running_calls_max: OPEN_OF_ONE_MAX, open_calls_max: OPEN_OF_ONE_MAX }),
         ..Limits::default()
     };
-    let tools = answering().into_iter().chain(guarded()).chain(bounded());
+    let tools = answering().into_iter().chain(guarded()).chain(bounded(hanging));
     let tools = tools.filter(|tool| removed != Some(tool.name.as_str()));
     let builder = tools.fold(builder.limits(limits), SnapshotBuilder::tool);
     let (hidden, secrets) = (said("you see it"), demanding("secrets"));
@@ -259,7 +263,7 @@ fn guarded() -> Vec<Tool> {
 }
 
 /// Tools with bounds.
-fn bounded() -> [Tool; 8] {
+fn bounded(hanging: &Arc<AtomicUsize>) -> [Tool; 8] {
     let budget = handler_fn(|job, reply| async move {
         let Budget { rows, bytes } = job.inline_budget();
         reply.structured(&json!({"bytes": bytes, "rows": rows})).await?;
@@ -273,12 +277,17 @@ fn bounded() -> [Tool; 8] {
         Ok(Metadata::from_iter([("dev.tidegate/truncated".to_owned(), json!(true))]))
     });
     let hanging = |before: &'static str| {
-        handler_fn(move |job, reply| async move {
-            if !before.is_empty() {
-                reply.text(before).await?;
+        let hanging = hanging.clone();
+        handler_fn(move |job, reply| {
+            let hanging = hanging.clone();
+            async move {
+                if !before.is_empty() {
+                    reply.text(before).await?;
+                }
+                hanging.fetch_add(1, Ordering::SeqCst);
+                job.cancelled().await;
+                Err(Error::new(ErrorKind::Cancelled, "nobody wants it any more"))
             }
-            job.cancelled().await;
-            Err(Error::new(ErrorKind::Cancelled, "nobody wants it any more"))
         })
     };
     let inline = |rows, bytes| CallLimits { inline: Some(Budget { rows, bytes }), ..CallLimits::default() };
