@@ -4,6 +4,7 @@ mod batch;
 pub mod bridge;
 mod conversation;
 pub mod http;
+mod lines;
 mod metrics;
 mod outbox;
 mod spool;

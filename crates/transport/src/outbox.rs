@@ -7,6 +7,7 @@ use tokio_util::task::TaskTracker;
 use crate::spool::Spool;
 
 /// A message on its way out.
+#[derive(Debug)]
 pub(crate) enum Outgoing {
     /// A short one.
     Whole(Bytes),

@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use tidegate_core::event::Event;
 use tidegate_core::{Allowed, Authenticator, Caller, LetEverybodyIn, Origin, Toolset, TransportKind};
 use tidegate_mcp::{RpcError, Service, decode};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
+use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::{Identity, changing};
 use crate::conversation::{Bounds, Conversation};
+use crate::lines::{Line, read_line, write_line};
 use crate::outbox::Outbox;
 
 /// Messages that wait for the output; more of them make their calls wait.
@@ -99,11 +100,8 @@ pub async fn serve(
 
 async fn write_lines(mut outbox: Outbox, writer: impl AsyncWrite + Unpin + Send) -> std::io::Result<()> {
     let mut writer = BufWriter::new(writer);
-    while let Some(mut message) = outbox.next().await {
-        while let Some(piece) = message.next().await? {
-            writer.write_all(&piece).await?;
-        }
-        writer.write_all(b"\n").await?;
+    while let Some(message) = outbox.next().await {
+        write_line(&mut writer, message).await?;
         if outbox.is_empty() {
             writer.flush().await?;
         }
@@ -187,38 +185,4 @@ async fn hear(conversation: &Conversation, user: &Arc<User>, line: &[u8]) {
     }
     let identity: Arc<dyn Identity> = user.clone();
     conversation.hear_read(decode(line), User::caller(user).await, &identity).await;
-}
-
-enum Line {
-    Whole,
-    TooLong,
-    End,
-}
-
-/// Reads up to the next line feed into `line`, which may hold the beginning of it already: the
-/// future may be dropped between two reads. Of a line that is too long nothing is kept.
-async fn read_line(
-    reader: &mut (impl AsyncBufRead + Unpin),
-    line: &mut Vec<u8>,
-    bytes_max: usize,
-) -> std::io::Result<Line> {
-    loop {
-        let available = reader.fill_buf().await?;
-        if available.is_empty() {
-            return Ok(match line.len() {
-                0 => Line::End,
-                bytes if bytes > bytes_max => Line::TooLong,
-                _ => Line::Whole,
-            });
-        }
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(available.len(), |end| end + 1);
-        // One byte more than allowed marks the line as too long until its end is seen.
-        let room = (bytes_max + 1).saturating_sub(line.len());
-        line.extend_from_slice(&available[..end.unwrap_or(taken).min(room)]);
-        reader.consume(taken);
-        if end.is_some() {
-            return Ok(if line.len() > bytes_max { Line::TooLong } else { Line::Whole });
-        }
-    }
 }

@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use thiserror::Error;
 
-use super::output::Line;
 use super::scanner::{Malformed, Scanner, Shape};
+use crate::outbox::Outgoing;
 use crate::spool::{Spool, SpoolError};
 
 /// Larger messages go to disk.
@@ -32,7 +32,7 @@ pub(super) struct Arriving {
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) shape: Shape,
-    pub(super) line: Line,
+    pub(super) line: Outgoing,
 }
 
 impl Arriving {
@@ -69,8 +69,8 @@ impl Arriving {
     pub(super) fn finish(self) -> Result<Arrived, Malformed> {
         let shape = self.scanner.finish()?;
         let line = match self.spool {
-            Some(spool) => Line::Spooled(spool),
-            None => Line::Whole(self.memory.freeze()),
+            Some(spool) => Outgoing::Spooled(spool),
+            None => Outgoing::Whole(self.memory.freeze()),
         };
         Ok(Arrived { shape, line })
     }
@@ -80,8 +80,8 @@ impl Arrived {
     /// The bytes of a message that is small.
     pub(super) fn bytes(&self) -> Option<&Bytes> {
         match &self.line {
-            Line::Whole(bytes) => Some(bytes),
-            Line::Spooled(_) => None,
+            Outgoing::Whole(bytes) => Some(bytes),
+            Outgoing::Spooled(_) => None,
         }
     }
 }

@@ -15,10 +15,10 @@ use tokio_util::task::TaskTracker;
 use super::BridgeOptions;
 use super::calls::{Calls, OpenGuard};
 use super::failure::Failure;
-use super::input::{Line, read_line};
 use super::link::Link;
 use super::output::Output;
 use super::request::{Call, Modern};
+use crate::lines::{Line, read_line};
 
 /// Messages that are passed on at the same time; reading stops beyond them.
 const MESSAGES_MAX: usize = 512;

@@ -13,7 +13,6 @@ mod conversation;
 mod failure;
 mod handshake;
 mod http;
-mod input;
 mod link;
 mod notice;
 mod number;

@@ -27,14 +27,12 @@ use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 use tidegate_transport::bridge::{self, BridgeOptions, Notice};
 use tidegate_transport::stdio::{self, StdioOptions};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
-use tokio::task::JoinHandle;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
+use crate::stdio::{Ends, Reader, Served, Writer};
 
-/// What the pipe holds while nobody reads, as pipes of an operating system do.
-const PIPE_BYTES: usize = 64 * 1024;
 /// Longer than anything takes; only a test that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -51,9 +49,9 @@ impl Carrier {
 
 /// A client and whatever serves it.
 struct Client {
-    writer: WriteHalf<DuplexStream>,
-    reader: BufReader<ReadHalf<DuplexStream>>,
-    served: JoinHandle<std::io::Result<()>>,
+    writer: Writer,
+    reader: BufReader<Reader>,
+    served: Served,
     shutdown: CancellationToken,
     notices: Arc<Mutex<Vec<Notice>>>,
     /// Whether a handshake was made.
@@ -78,19 +76,9 @@ impl Client {
         Self::of(|reader, writer, shutdown| tokio::spawn(stdio::serve(service, reader, writer, options, shutdown)))
     }
 
-    fn of(
-        serve: impl FnOnce(
-            ReadHalf<DuplexStream>,
-            WriteHalf<DuplexStream>,
-            CancellationToken,
-        ) -> JoinHandle<std::io::Result<()>>,
-    ) -> Self {
-        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-        let (reader, writer) = tokio::io::split(theirs);
-        let shutdown = CancellationToken::new();
-        let served = serve(reader, writer, shutdown.clone());
-        let (reader, writer) = tokio::io::split(ours);
-        Self { writer, reader: BufReader::new(reader), served, shutdown, notices: Arc::default(), is_legacy: false }
+    fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> Served) -> Self {
+        let Ends { writer, reader, served, shutdown } = Ends::of(serve);
+        Self { writer, reader, served, shutdown, notices: Arc::default(), is_legacy: false }
     }
 
     /// Makes the handshake of `revision`.

@@ -22,7 +22,7 @@ mod events;
 mod figures;
 mod guard;
 pub(super) mod http_sse;
-mod identity;
+pub(crate) mod identity;
 mod level;
 mod listen;
 mod mirror;

@@ -27,11 +27,34 @@ use crate::ledger::{Ledger, script};
 /// What the pipe holds while nobody reads, as pipes of an operating system do.
 const PIPE_BYTES: usize = 64 * 1024;
 
+pub(super) type Reader = ReadHalf<DuplexStream>;
+pub(super) type Writer = WriteHalf<DuplexStream>;
+pub(super) type Served = JoinHandle<std::io::Result<()>>;
+
+/// Our end of a pipe, and whatever serves the other one.
+pub(super) struct Ends {
+    pub(super) writer: Writer,
+    pub(super) reader: BufReader<Reader>,
+    pub(super) served: Served,
+    pub(super) shutdown: CancellationToken,
+}
+
+impl Ends {
+    pub(super) fn of(serve: impl FnOnce(Reader, Writer, CancellationToken) -> Served) -> Self {
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let (reader, writer) = tokio::io::split(theirs);
+        let shutdown = CancellationToken::new();
+        let served = serve(reader, writer, shutdown.clone());
+        let (reader, writer) = tokio::io::split(ours);
+        Self { writer, reader: BufReader::new(reader), served, shutdown }
+    }
+}
+
 /// A client and the server at the other end of its pipe.
 pub(super) struct Pipe {
-    writer: WriteHalf<DuplexStream>,
-    reader: BufReader<ReadHalf<DuplexStream>>,
-    served: JoinHandle<std::io::Result<()>>,
+    writer: Writer,
+    reader: BufReader<Reader>,
+    served: Served,
     shutdown: CancellationToken,
     pub(super) ledger: Ledger,
 }
@@ -47,19 +70,9 @@ impl Pipe {
     }
 
     /// A pipe at whose other end is whatever `serve` puts there.
-    pub(super) fn served(
-        serve: impl FnOnce(
-            ReadHalf<DuplexStream>,
-            WriteHalf<DuplexStream>,
-            CancellationToken,
-        ) -> JoinHandle<std::io::Result<()>>,
-    ) -> Self {
-        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-        let (reader, writer) = tokio::io::split(theirs);
-        let shutdown = CancellationToken::new();
-        let served = serve(reader, writer, shutdown.clone());
-        let (reader, writer) = tokio::io::split(ours);
-        Self { writer, reader: BufReader::new(reader), served, shutdown, ledger: Ledger::default() }
+    pub(super) fn served(serve: impl FnOnce(Reader, Writer, CancellationToken) -> Served) -> Self {
+        let Ends { writer, reader, served, shutdown } = Ends::of(serve);
+        Self { writer, reader, served, shutdown, ledger: Ledger::default() }
     }
 
     /// A pipe on which `revision` was agreed on.

@@ -13,9 +13,10 @@ use super::reason;
 use crate::bridge::BridgeOptions;
 use crate::bridge::arriving::{Arrived, Arriving, Broken};
 use crate::bridge::failure::{Failure, Words};
-use crate::bridge::output::{Line, Output};
+use crate::bridge::output::Output;
 use crate::bridge::request::Call;
 use crate::bridge::scanner::Shape;
+use crate::outbox::Outgoing;
 use crate::spool::SpoolError;
 
 /// Bytes of a refusal that are read, and for how long.
@@ -188,7 +189,7 @@ fn judge(arrived: Arrived, call: &Call) -> Result<Arrived, Failure> {
             let (Some(refusal), Some(id)) = (refusal, call.ids.first()) else { return Err(garbage("it has no id")) };
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}", id.as_json(), refusal.error.get());
             let shape = Shape { id: Some(id.as_json().to_owned()), ..arrived.shape.clone() };
-            Ok(Arrived { shape, line: Line::Whole(Bytes::from(line)) })
+            Ok(Arrived { shape, line: Outgoing::Whole(Bytes::from(line)) })
         }
     }
 }

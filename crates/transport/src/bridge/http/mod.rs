@@ -34,8 +34,9 @@ use super::calls::OpenCall;
 use super::failure::Failure;
 use super::handshake::{Handshake, Terms};
 use super::notice::Notice;
-use super::output::{Line, Output};
+use super::output::Output;
 use super::request::{Call, Modern};
+use crate::outbox::Outgoing;
 
 /// Idle connections are given up before a server does it: a call that meets one which was just closed may have run,
 /// for all that is known, and fails.
@@ -254,7 +255,7 @@ impl HttpLink {
     /// What a client did not hear while nobody listened: its lists may have changed.
     async fn tell_of_lists(&self, agreed: &Agreed) {
         for notification in agreed.handshake.terms.list_changes() {
-            self.output.send(Line::Whole(notification)).await;
+            self.output.send(Outgoing::Whole(notification)).await;
         }
     }
 

@@ -14,9 +14,9 @@ use super::connection::{Connection, Stream};
 use crate::bridge::failure::{Failure, Words};
 use crate::bridge::handshake::{Handshake, Terms};
 use crate::bridge::notice::Notice;
-use crate::bridge::output::Line;
 use crate::bridge::request::is_same_id;
 use crate::bridge::scanner::Scanner;
+use crate::outbox::Outgoing;
 
 /// The subprotocol under which MCP goes over WebSocket.
 const MCP: HeaderValue = HeaderValue::from_static("mcp");
@@ -98,7 +98,7 @@ impl SocketLink {
             let mut scanner = Scanner::new();
             let shape = scanner.push(text.as_bytes()).and_then(|()| scanner.finish()).map_err(|_| lost())?;
             if shape.has_method {
-                self.output.send(Line::Whole(text.into())).await;
+                self.output.send(Outgoing::Whole(text.into())).await;
             } else if shape.id.is_some_and(|id| is_same_id(handshake.id.as_json(), &id)) {
                 break Terms::read(text.as_bytes()).map_err(|words| {
                     NotConnected::Refused(Failure::NoHandshake { reason: words.text().to_owned() })
@@ -110,7 +110,7 @@ impl SocketLink {
             let sent = connection.send(initialized).await;
             sent.map_err(|_| lost())?.map_err(|_| lost())?;
             for notification in terms.list_changes() {
-                self.output.send(Line::Whole(notification)).await;
+                self.output.send(Outgoing::Whole(notification)).await;
             }
         }
         self.options.tell(&Notice::Renewed);

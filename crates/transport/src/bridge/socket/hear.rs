@@ -12,8 +12,8 @@ use super::SocketLink;
 use super::connection::{Connection, Stream};
 use crate::bridge::arriving::{MEMORY_BYTES_MAX, on_one_line};
 use crate::bridge::notice::Notice;
-use crate::bridge::output::Line;
 use crate::bridge::scanner::{Malformed, Scanner, Shape};
+use crate::outbox::Outgoing;
 use crate::spool::Spool;
 
 /// A silent connection is asked for a sign of life this often.
@@ -89,14 +89,14 @@ impl SocketLink {
     }
 
     /// A large message waits on disk for its turn, as one that comes over HTTP does.
-    async fn line(&self, text: &Bytes) -> Result<Line, String> {
+    async fn line(&self, text: &Bytes) -> Result<Outgoing, String> {
         let text = on_one_line(text.clone());
         if text.len() <= MEMORY_BYTES_MAX {
-            return Ok(Line::Whole(text));
+            return Ok(Outgoing::Whole(text));
         }
         let mut spool = Spool::new(text.len() as u64);
         spool.push(text).await.map_err(|error| format!("the bridge cannot keep the answer: {error}"))?;
-        Ok(Line::Spooled(spool))
+        Ok(Outgoing::Spooled(spool))
     }
 }
 

@@ -3,40 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::{Authenticator, Credentials, Grants, Principal, Proof, Unauthenticated};
 use tidegate_mcp::Revision;
 use tidegate_transport::bridge::{Bearer, BridgeOptions, Notice, ServerAddress};
-use tidegate_transport::http::HttpOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::scripted::{Scripted, response};
 use super::server::Server;
 use super::{Carrier, Client, handshake};
-
-/// Lets in who shows `key`.
-struct OneKey;
-
-#[async_trait]
-impl Authenticator for OneKey {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        match credentials.bearer {
-            Some("key") => Ok(Arc::new(Principal::new("ann", Proof::Key, Arc::new(Grants::everything())))),
-            Some(_) => Err(Unauthenticated::Invalid),
-            None => Err(Unauthenticated::Missing),
-        }
-    }
-
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
-    }
-
-    fn is_configured(&self) -> bool {
-        true
-    }
-}
+use crate::http::identity::asking;
 
 /// What an answer's error says after the address of its server.
 fn said(answer: &Value) -> String {
@@ -46,7 +22,7 @@ fn said(answer: &Value) -> String {
 
 #[tokio::test]
 async fn who_proves_nobody_is_told_how_to() {
-    let options = HttpOptions { authenticator: Arc::new(OneKey), ..HttpOptions::default() };
+    let (_, options) = asking();
     let server = Server::with(Carrier::Http, options).await;
     let mut client = server.client();
     let modern = client.ask(1, "tools/list", json!({})).await;

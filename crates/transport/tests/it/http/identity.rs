@@ -20,7 +20,7 @@ use super::request::Post;
 
 /// Lets one in who shows `key`, until it is revoked.
 #[derive(Default)]
-pub(super) struct OneKey {
+pub(crate) struct OneKey {
     pub(super) is_revoked: AtomicBool,
     pub(super) generation: AtomicU64,
 }
@@ -28,7 +28,8 @@ pub(super) struct OneKey {
 #[async_trait]
 impl Authenticator for OneKey {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        if credentials.bearer != Some("key") || self.is_revoked.load(Ordering::SeqCst) {
+        let bearer = credentials.bearer.ok_or(Unauthenticated::Missing)?;
+        if bearer != "key" || self.is_revoked.load(Ordering::SeqCst) {
             return Err(Unauthenticated::Invalid);
         }
         let principal = Principal::new("ann", Proof::Key, Arc::new(Grants::everything()));
@@ -44,7 +45,7 @@ impl Authenticator for OneKey {
     }
 }
 
-pub(super) fn asking() -> (Arc<OneKey>, HttpOptions) {
+pub(crate) fn asking() -> (Arc<OneKey>, HttpOptions) {
     let one_key = Arc::new(OneKey::default());
     (one_key.clone(), HttpOptions { authenticator: one_key, ..HttpOptions::default() })
 }

@@ -1,45 +1,15 @@
 //! Who calls, and what is hidden from whom.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::{
-    Access, Acl, Authenticator, Credentials, Grants, Principal, Proof, SnapshotBuilder, TransportKind, Unauthenticated,
-};
+use tidegate_core::{Access, Acl, SnapshotBuilder, TransportKind};
 use tidegate_transport::http::HttpOptions;
 
 use super::scene::{echo, get, post, problem, request, with};
-
-/// Lets one in who shows `key`.
-struct OneKey;
-
-#[async_trait]
-impl Authenticator for OneKey {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        match credentials.bearer {
-            Some("key") => Ok(Arc::new(Principal::new("ann", Proof::Key, Arc::new(Grants::open())))),
-            Some(_) => Err(Unauthenticated::Invalid),
-            None => Err(Unauthenticated::Missing),
-        }
-    }
-
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
-    }
-
-    fn is_configured(&self) -> bool {
-        true
-    }
-}
-
-fn asking() -> HttpOptions {
-    HttpOptions { authenticator: Arc::new(OneKey), ..HttpOptions::default() }
-}
+use crate::http::identity::asking;
 
 #[tokio::test]
 async fn whoever_proves_nobody_gets_nothing_but_the_page() {
-    let server = with(asking()).await;
+    let server = with(asking().1).await;
     let mut connection = server.connect().await;
     assert_eq!(connection.ask(&get("/rest/")).await.head.status, 200);
     let mut table = String::new();

@@ -1,9 +1,11 @@
-//! What the client says: lines of bounded length.
+//! Messages as lines: how they are read within a bound, and how they are written.
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 
-/// What came.
-pub(super) enum Line {
+use crate::outbox::Outgoing;
+
+/// What came in.
+pub(crate) enum Line {
     Whole,
     TooLong,
     End,
@@ -11,7 +13,7 @@ pub(super) enum Line {
 
 /// Reads up to the next line feed into `line`, which may hold the beginning of it already: the
 /// future may be dropped between two reads. Of a line that is too long nothing is kept.
-pub(super) async fn read_line(
+pub(crate) async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
     bytes_max: usize,
@@ -35,4 +37,15 @@ pub(super) async fn read_line(
             return Ok(if line.len() > bytes_max { Line::TooLong } else { Line::Whole });
         }
     }
+}
+
+/// Writes `message` and the line feed behind it.
+pub(crate) async fn write_line(
+    writer: &mut (impl AsyncWrite + Unpin + Send),
+    mut message: Outgoing,
+) -> std::io::Result<()> {
+    while let Some(piece) = message.next().await? {
+        writer.write_all(&piece).await?;
+    }
+    writer.write_all(b"\n").await
 }
