@@ -225,6 +225,23 @@ async fn what_is_pushed_down_answers_the_same() {
     ");
 }
 
+/// What a member would refuse as too much is done here.
+#[tokio::test]
+async fn what_is_too_much_for_a_member_is_done_here() {
+    let scene = scene();
+    let numbers = |count: i32| (3..count).map(|number| number.to_string()).collect::<Vec<_>>();
+    let list = format!("SELECT id FROM crm.customers WHERE id IN ({}) ORDER BY id", numbers(1_500).join(", "));
+    assert_eq!(scene.rows(&list).await.lines().collect::<Vec<_>>(), ["id", "3"]);
+    let chain = |count: i32| {
+        let each = numbers(count).into_iter().map(|number| format!("(c.id = {number} AND v.pages > 0)"));
+        let each = each.collect::<Vec<_>>().join(" OR ");
+        format!("SELECT c.id FROM crm.customers c JOIN crm.visits v ON v.pages > c.id - 3 WHERE {each}")
+    };
+    for count in [50, 90, 200] {
+        assert_eq!(scene.rows(&chain(count)).await.lines().collect::<Vec<_>>(), ["id", "3", "3", "3", "3"], "{count}");
+    }
+}
+
 #[tokio::test]
 async fn mistakes_are_told() {
     let scene = scene();

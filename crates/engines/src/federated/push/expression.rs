@@ -33,8 +33,7 @@ impl Translator {
         match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
                 let (left, right) = (self.condition(left, terms)?, self.condition(right, terms)?);
-                let word = if *op == Operator::And { "AND" } else { "OR" };
-                let sql = format!("({} {word} {})", left.sql, right.sql);
+                let sql = format!("({} {op} {})", left.sql, right.sql);
                 Some(Condition { sql, is_exact: left.is_exact && right.is_exact })
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => self.comparison(left, *op, right, terms),

@@ -12,7 +12,7 @@ mod pushed;
 mod translator;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{FetchType, LogicalPlan, SkipType};
 
 pub(super) use pushed::{Asking, Question};
@@ -21,14 +21,15 @@ pub(super) use translator::Translator;
 /// `plan` with each part that one member can do replaced by what asks it.
 pub(super) fn push_down(plan: LogicalPlan, asking: &Asking) -> Result<LogicalPlan> {
     let pushed = plan.transform_down(|node| {
-        if let Some(limited) = limited(&node, asking)? {
+        let replaced = match limited(&node, asking)? {
+            Some(limited) => Some(limited),
+            None => Translator::pushed(&node, asking)?,
+        };
+        Ok(match replaced {
             // What is below is pushed already.
-            return Ok(Transformed::new(limited, true, datafusion::common::tree_node::TreeNodeRecursion::Jump));
-        }
-        match Translator::pushed(&node, asking)? {
-            Some(pushed) => Ok(Transformed::new(pushed, true, datafusion::common::tree_node::TreeNodeRecursion::Jump)),
-            None => Ok(Transformed::no(node)),
-        }
+            Some(replaced) => Transformed::new(replaced, true, TreeNodeRecursion::Jump),
+            None => Transformed::no(node),
+        })
     })?;
     Ok(pushed.data)
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::{Column, DFSchema, NullEquality, Result};
+use datafusion::common::{Column, DFSchema, DataFusionError, NullEquality, Result, internal_err};
 use datafusion::logical_expr::{Expr, Filter, Join, JoinType, LogicalPlan, Projection, SortExpr, TableScan};
+use tidegate_core::Error;
 use tidegate_query::{Database, Parameter, SqlDialect, Statement};
 
 use super::likeness::Likeness;
@@ -13,6 +14,9 @@ use super::part::{Part, Term};
 use super::pushed::{Asking, Question};
 use crate::federated::member::MemberTable;
 use crate::federated::provider::MemberTableProvider;
+
+/// Values of one filter that is pushed down at most; a statement takes 1,000.
+const VALUES_MAX: usize = 100;
 
 /// Writes one query of one member.
 pub(crate) struct Translator {
@@ -30,7 +34,7 @@ impl Translator {
     pub(super) fn pushed(node: &LogicalPlan, asking: &Asking) -> Result<Option<LogicalPlan>> {
         let Some(mut translator) = Self::of(node) else { return Ok(None) };
         match translator.node(node).filter(|part| part.is_worth_it) {
-            Some(part) => translator.question(&part)?.plan(node.schema(), &part, asking).map(Some),
+            Some(part) => translator.asked(node, &part, asking),
             None => Ok(None),
         }
     }
@@ -55,7 +59,16 @@ impl Translator {
             part.order.push(written);
         }
         part.rows_max = Some(rows_max);
-        translator.question(&part)?.plan(node.schema(), &part, asking).map(Some)
+        translator.asked(node, &part, asking)
+    }
+
+    /// What asks for `part` in the place of `node`; none where the member would refuse a statement as long or as deep, and
+    /// the plan is as good as it was.
+    fn asked(self, node: &LogicalPlan, part: &Part, asking: &Asking) -> Result<Option<LogicalPlan>> {
+        match self.question(part) {
+            Ok(question) => question.plan(node.schema(), part, asking).map(Some),
+            Err(_) => Ok(None),
+        }
     }
 
     /// The question for some columns of `table`, for those of its rows that may pass `filters`.
@@ -66,17 +79,26 @@ impl Translator {
         rows_max: Option<usize>,
     ) -> Result<(Question, Arc<Schema>)> {
         let mut translator = Self::new(table.member.clone());
-        let part = translator.table(table, projection, filters, rows_max);
+        let Some(part) = translator.table(table, projection, filters, rows_max) else {
+            return internal_err!("a filter was promised to be pushed down and cannot be");
+        };
         let columns: Vec<Field> = part.columns.iter().map(|term| term.field.as_ref().clone()).collect();
-        Ok((translator.question(&part)?.with_rows(table.rows), Arc::new(Schema::new(columns))))
+        let question = translator.question(&part).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok((question.with_rows(table.rows), Arc::new(Schema::new(columns))))
     }
 
     /// How far the member can apply `filter` to `table`: none if not at all, else whether exactly.
     pub(crate) fn can_filter(table: &MemberTable, filter: &Expr) -> Option<bool> {
         let mut translator = Self::new(table.member.clone());
-        let part = translator.table(table, None, &[], None);
+        let mut part = translator.table(table, None, &[], None)?;
         let terms = |column: &Column| part.columns.iter().find(|term| term.field.name() == column.name()).cloned();
-        translator.condition(filter, &terms).map(|condition| condition.is_exact)
+        let condition = translator.condition(filter, &terms)?;
+        // Several filters come together, and must not be too much together.
+        if translator.parameters.len() > VALUES_MAX {
+            return None;
+        }
+        part.conditions.push(condition.sql);
+        translator.question(&part).ok().map(|_| condition.is_exact)
     }
 
     pub(super) fn dialect(&self) -> SqlDialect {
@@ -96,10 +118,12 @@ impl Translator {
         }
     }
 
-    fn question(self, part: &Part) -> Result<Question> {
-        let statement = Statement::parse(&part.sql(), self.member.dialect())
-            .and_then(|statement| statement.with_parameters(self.parameters))
-            .map_err(|error| datafusion::error::DataFusionError::External(Box::new(error)))?;
+    /// The statement for `part`.
+    ///
+    /// # Errors
+    /// What the member's policy refuses: a statement that is too long, too deep or has too many values.
+    fn question(self, part: &Part) -> std::result::Result<Question, Error> {
+        let statement = Statement::parse(&part.sql(), self.member.dialect())?.with_parameters(self.parameters)?;
         Ok(Question::new(self.member, statement))
     }
 
@@ -107,7 +131,7 @@ impl Translator {
         match node {
             LogicalPlan::TableScan(scan) => {
                 let table = member_table(scan).filter(|table| Arc::ptr_eq(&table.member, &self.member))?;
-                Some(self.table(&table, scan.projection.as_ref(), &scan.filters, scan.fetch))
+                self.table(&table, scan.projection.as_ref(), &scan.filters, scan.fetch)
             }
             LogicalPlan::SubqueryAlias(alias) => self.node(&alias.input),
             LogicalPlan::Projection(projection) => self.projection(projection),
@@ -137,37 +161,36 @@ impl Translator {
         format!("t{}", self.aliases)
     }
 
+    /// The rows of `table` that pass `filters`; none where one of them cannot be asked of the member.
     fn table(
         &mut self,
         table: &MemberTable,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
         rows_max: Option<usize>,
-    ) -> Part {
+    ) -> Option<Part> {
         let (alias, dialect) = (self.alias(), self.dialect());
         // The types are those that it is asked as; what they are called is as the member says.
         let term =
             |field: &Arc<Field>| Term { sql: format!("{alias}.{}", dialect.quote(field.name())), field: field.clone() };
         let all: Vec<Term> = table.schema.fields().iter().map(term).collect();
         let terms = |column: &Column| all.iter().find(|term| term.field.name() == column.name()).cloned();
-        let conditions: Vec<Option<String>> =
-            filters.iter().map(|filter| self.condition(filter, &terms).map(|condition| condition.sql)).collect();
-        // Where a filter stays here, nobody knows how many rows it needs.
-        let rows_max = rows_max.filter(|_| conditions.iter().all(Option::is_some));
+        let conditions = filters.iter().map(|filter| self.condition(filter, &terms).map(|condition| condition.sql));
+        let conditions = conditions.collect::<Option<Vec<String>>>()?;
         let columns = match projection {
             Some(positions) => positions.iter().filter_map(|position| all.get(*position).cloned()).collect(),
             None => all.clone(),
         };
-        Part {
+        Some(Part {
             from: format!("{} AS {alias}", dialect.quote_table(&table.name)),
-            conditions: conditions.into_iter().flatten().collect(),
+            conditions,
             groups: None,
             order: Vec::new(),
             rows_max,
             columns,
             is_joined: false,
             is_worth_it: false,
-        }
+        })
     }
 
     fn projection(&mut self, projection: &Projection) -> Option<Part> {
