@@ -9,6 +9,7 @@
 //! - `plans`: what a plan tells before it runs.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
+//! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
@@ -21,6 +22,9 @@ mod globs;
 mod layout;
 mod memory;
 mod plans;
+#[path = "../../../../tests/slt/replay.rs"]
+#[allow(dead_code, reason = "other engines need the tables as statements")]
+mod replay;
 mod sql;
 mod streams;
 mod support;

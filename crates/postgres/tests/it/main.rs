@@ -12,6 +12,8 @@ mod identity; // Roles, claims, and row-level security under load.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.
 mod parameters; // What the server makes of bound parameters.
 mod pooler; // Statements, types and names behind PgBouncer.
+#[path = "../../../../tests/slt/replay.rs"]
+mod replay; // What the replays of the scripts share.
 mod round_trips; // Random values of each type.
 mod scene; // A database of one's own, and the engine on it.
 mod scripts; // The scripts of `tests/slt`.

@@ -9,6 +9,7 @@
 //! - `several`: several files as one database
 //! - `writers`: reading beside a program that writes
 //! - `broken`: files that are no databases, vanish or are replaced
+//! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
 //! - `scripts`: the `.slt` files of the embedded engine, as far as SQLite can
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
@@ -18,6 +19,8 @@ mod broken;
 mod catalogs;
 mod complaints;
 mod pools;
+#[path = "../../../../tests/slt/replay.rs"]
+mod replay;
 mod scripts;
 mod several;
 mod streams;
