@@ -1,7 +1,7 @@
 //! One call being executed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
@@ -75,6 +75,8 @@ pub struct JobStatus {
     pub started_at: SystemTime,
     /// How long it has run, or ran.
     pub elapsed: Duration,
+    /// The URI of the stored result that it writes or wrote.
+    pub result: Option<String>,
     /// Rows answered so far.
     pub rows: u64,
     /// Bytes of text answered so far.
@@ -93,8 +95,13 @@ pub struct Job {
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
     pub(crate) log_level: Option<LogLevel>,
-    pub(crate) cancellation: CancellationToken,
-    deadline: Instant,
+    /// Fires when the adapter wants the call to end; means nothing once its answer has ended.
+    wish: CancellationToken,
+    cancellation: CancellationToken,
+    deadline: Mutex<Instant>,
+    /// Whether its answer has ended while its work goes on.
+    is_in_background: AtomicBool,
+    result: OnceLock<String>,
     started_at: SystemTime,
     started: Instant,
     rows: AtomicU64,
@@ -116,8 +123,11 @@ impl Job {
             format: call.format,
             wants_progress: call.wants_progress,
             log_level: call.log_level,
-            cancellation: call.cancellation.child_token(),
-            deadline: started + timeout.min(TIMEOUT_MAX),
+            wish: call.cancellation,
+            cancellation: CancellationToken::new(),
+            deadline: Mutex::new(started + timeout.min(TIMEOUT_MAX)),
+            is_in_background: AtomicBool::new(false),
+            result: OnceLock::new(),
             started_at: SystemTime::now(),
             started,
             rows: AtomicU64::new(0),
@@ -179,7 +189,38 @@ impl Job {
 
     /// When the job is ended for having run too long.
     pub fn deadline(&self) -> Instant {
-        self.deadline
+        *self.deadline.lock()
+    }
+
+    /// Lets the job run for `time` from now on at least: work that goes on when its answer has ended has bounds of its
+    /// own.
+    pub fn extend(&self, time: Duration) {
+        let until = Instant::now() + time.min(TIMEOUT_MAX);
+        let mut deadline = self.deadline.lock();
+        *deadline = until.max(*deadline);
+    }
+
+    /// Says where the rows of the job are kept, by the URI of a stored result; the first one said stays.
+    pub fn keep_in(&self, result: String) {
+        self.result.get_or_init(|| result);
+    }
+
+    /// Whether its answer has ended while its work goes on.
+    pub fn is_in_background(&self) -> bool {
+        self.is_in_background.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn enter_background(&self) {
+        self.is_in_background.store(true, Ordering::Release);
+    }
+
+    /// Cancels the job when its adapter wishes so, unless it is in the background by then; never resolves.
+    pub(crate) async fn obey(&self) {
+        self.wish.cancelled().await;
+        if !self.is_in_background() {
+            self.cancel();
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Resolves when the job is cancelled, by its caller, an operator or its deadline.
@@ -189,7 +230,7 @@ impl Job {
 
     /// Whether the job is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled()
+        self.cancellation.is_cancelled() || (self.wish.is_cancelled() && !self.is_in_background())
     }
 
     /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.
@@ -217,7 +258,7 @@ impl Job {
 
     /// How long it may run.
     pub(crate) fn time_limit(&self) -> Duration {
-        self.deadline - self.started
+        self.deadline() - self.started
     }
 
     /// Counts `rows` answered.
@@ -260,6 +301,7 @@ impl Job {
             state,
             started_at: self.started_at,
             elapsed: ended_after.unwrap_or_else(|| self.started.elapsed()),
+            result: self.result.get().cloned(),
             rows: self.rows(),
             bytes: self.bytes(),
         }

@@ -236,13 +236,17 @@ impl Execution {
         self.jobs.close(&self.job);
         self.share = None;
         self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
-        self.sender.end(outcome).await;
+        if !self.job.is_in_background() {
+            self.sender.end(outcome).await;
+        }
     }
 
     async fn execute_within_bounds(&self) -> Result<Metadata, Error> {
         let job = &self.job;
         let overdue = async {
-            tokio::time::sleep_until(job.deadline()).await;
+            while tokio::time::Instant::now() < job.deadline() {
+                tokio::time::sleep_until(job.deadline()).await;
+            }
             job.time_out();
             std::future::pending::<()>().await;
         };
@@ -254,6 +258,7 @@ impl Execution {
             biased;
             result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(fault_of(&*panic))),
             () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+            () = job.obey() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             () = overdue => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         match result {

@@ -3,6 +3,7 @@
 //! A slow client slows the database and not the memory: the sender waits for a free place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -48,12 +49,23 @@ pub enum Chunk {
 }
 
 /// What is known of a body before its first byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BodyHead {
     /// Its media type, with parameters.
     pub media_type: &'static str,
     /// Where it is cut.
     pub bounds: Budget,
+    /// What stays the same whenever it is asked for; none for rows of the moment.
+    pub lasting: Option<Lasting>,
+}
+
+/// What is known of a body that is the same whenever it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lasting {
+    /// Names its bytes: equal tags, equal bytes. Visible ASCII without quotes.
+    pub tag: String,
+    /// How many bytes it has, if that is known before they are sent.
+    pub bytes: Option<u64>,
 }
 
 /// News of a call, beside its answer.
@@ -206,6 +218,15 @@ impl ReplySender {
         }
         let json = RawValue::from_string(json).map_err(|error| broken(error.to_string()))?;
         self.send(Chunk::Structured(json)).await
+    }
+
+    /// Ends the answer well while the work goes on: the handler runs on as a job in the background, which neither the
+    /// adapter nor its client can end but through the list of jobs, for `time` at most. What is sent after it is lost.
+    pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
+        self.job.extend(time);
+        self.job.enter_background();
+        let end = ReplyEvent::End(Outcome::Done(metadata));
+        self.events.send(end).await.map_err(|_| Error::new(ErrorKind::Cancelled, "the call was cancelled"))
     }
 
     pub(crate) async fn completion(&self, completion: Completion) -> Result<(), Error> {

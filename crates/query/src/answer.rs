@@ -121,10 +121,9 @@ impl<'a> Answer<'a> {
 impl<'a> Prospect<'a> {
     fn way(&self) -> (Bound, Outlet<'a>) {
         let bound = Bound::of(self.rows_max, self.job.inline_budget());
-        let body = self
-            .form
-            .media_type(self.is_list)
-            .map(|media_type| BodyHead { media_type, bounds: Budget { rows: bound.rows_max, bytes: bound.bytes_max } });
+        let bounds = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
+        let body = self.form.media_type(self.is_list);
+        let body = body.map(|media_type| BodyHead { media_type, bounds, lasting: None });
         (bound, Outlet::new(self.job, self.reply, body, self.started))
     }
 }

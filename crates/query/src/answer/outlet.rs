@@ -56,8 +56,8 @@ impl<'a> Outlet<'a> {
     pub(super) async fn bytes(&mut self, mut bytes: Bytes, rows: u64) -> Result<(), Error> {
         self.job.count_rows(rows);
         self.sent_bytes += bytes.len();
-        if let (Some(head), false) = (self.body, std::mem::replace(&mut self.has_begun, true)) {
-            self.reply.body(head).await?;
+        if let (Some(head), false) = (&self.body, std::mem::replace(&mut self.has_begun, true)) {
+            self.reply.body(head.clone()).await?;
         }
         while !bytes.is_empty() {
             self.reply.bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
