@@ -14,13 +14,15 @@ use ::arrow::datatypes::SchemaRef;
 use tidegate_core::{BodyHead, Budget, Error, Job, Metadata, ReplySender};
 
 use self::arrow::ArrowAnswer;
-use self::bound::Bound;
+use self::bound::{Bound, Cut};
 use self::outlet::Outlet;
 use self::text::TextAnswer;
 use crate::format::{Form, Writer};
 use crate::structured::Structured;
 
-pub(crate) use self::bound::Hints;
+pub(crate) use self::arrow::{portable_batch, portable_schema};
+pub(crate) use self::bound::{Hints, Next};
+pub(crate) use self::outlet::stored_result_link;
 pub(crate) use self::progress::Progress;
 
 /// Answers whose budget is larger are text alone: the same rows as data would have to be gathered.
@@ -99,12 +101,31 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Ends the answer well: closes it, says what was not shown, gives the facts.
-    pub(crate) async fn finish(self, hints: &Hints) -> Result<Metadata, Error> {
+    /// The rows that were shown, if there are more.
+    pub(crate) fn rows_at_cut(&self) -> Option<u64> {
+        self.cut().map(|(_, rows)| rows).filter(|rows| *rows > 0)
+    }
+
+    /// The rows that were shown, if there are more and it was not the caller who wanted no more.
+    pub(crate) fn rows_at_budget(&self) -> Option<u64> {
+        self.cut().filter(|(cut, _)| *cut != Cut::Rows).map(|(_, rows)| rows).filter(|rows| *rows > 0)
+    }
+
+    fn cut(&self) -> Option<(Cut, u64)> {
         match self {
-            Self::Text(answer) => answer.finish(hints).await,
-            Self::Arrow(answer) => answer.finish(hints).await,
+            Self::Text(answer) => answer.cut(),
+            Self::Arrow(answer) => answer.cut(),
         }
+    }
+
+    /// Ends the answer well: closes it, says what was not shown and where that is, gives the facts.
+    pub(crate) async fn finish(self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
+        let mut metadata = match self {
+            Self::Text(answer) => answer.finish(hints, next).await,
+            Self::Arrow(answer) => answer.finish(hints).await,
+        }?;
+        metadata.extend(next.map(|next| ("dev.tidegate/cursor".to_owned(), next.cursor.clone().into())));
+        Ok(metadata)
     }
 
     /// Ends the answer after a failure. Rows that were sent stand: their block is closed, and a body says why it is not

@@ -23,6 +23,7 @@ mod render;
 mod spec;
 mod spelling;
 mod statement;
+mod store;
 mod structured;
 mod template;
 mod transaction;
@@ -30,7 +31,7 @@ mod words;
 
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
-pub use executor::{Executor, Mode, Presentation, Question};
+pub use executor::{Executor, Mode, Page, Presentation, Question, Rest, question_of};
 pub use format::{Format, Meaning, declared_type_name, field_type_name, type_name, with_type_name};
 pub use handover::{BatchSender, handover};
 pub use spec::{
@@ -38,6 +39,10 @@ pub use spec::{
     Selection,
 };
 pub use statement::{Author, Parameter, SqlDialect, Statement};
+pub use store::{
+    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, Head, ResultId, ResultStore, ResultWriter, Stage,
+    StoreLimits, StoredResult, Written,
+};
 pub use structured::output_schema;
 pub use template::{FilledSql, Filling, SqlTemplate};
 pub use transaction::{Isolation, Transaction};

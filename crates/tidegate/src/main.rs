@@ -15,6 +15,7 @@ mod options;
 mod output;
 mod quantity;
 mod reload;
+mod results;
 mod shutdown;
 mod source;
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Handler, Schema, Tool, ToolAnnotations};
 
+use crate::paging::Delivery;
+
 /// A tool that changes nothing. `properties` are the members of its arguments.
 pub(crate) fn read_only(
     name: &str,
@@ -69,6 +71,11 @@ impl Input {
     /// Adds the database.
     pub(crate) fn with_database(self) -> Self {
         self.with("database", json!({"type": "string"}))
+    }
+
+    /// Adds what says how the rows reach the caller.
+    pub(crate) fn with_paging(self) -> Self {
+        self.with("delivery", json!({"enum": Delivery::NAMES})).with("cursor", json!({"type": "string"}))
     }
 
     /// Adds `format` and `extract`. The formats' names stand in `query` and `sql`; a wrong one is

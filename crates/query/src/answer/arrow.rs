@@ -86,6 +86,10 @@ impl<'a> ArrowAnswer<'a> {
         Ok(writer.get_ref().len())
     }
 
+    pub(super) fn cut(&self) -> Option<(Cut, u64)> {
+        self.cut.map(|cut| (cut, self.rows))
+    }
+
     pub(super) async fn finish(mut self, _hints: &Hints) -> Result<Metadata, Error> {
         self.writer.finish().map_err(fault)?;
         let bytes = std::mem::take(self.writer.get_mut());
@@ -99,7 +103,7 @@ fn fault(error: ArrowError) -> Error {
 }
 
 /// The columns of `schema` under names of their own, and as types that every reader knows.
-fn portable_schema(schema: &SchemaRef) -> SchemaRef {
+pub(crate) fn portable_schema(schema: &SchemaRef) -> SchemaRef {
     let names = unique_names(schema).into_iter();
     let fields = names.zip(schema.fields()).map(|(name, field)| portable_field(field).with_name(name));
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<Field>>(), schema.metadata().clone()))
@@ -124,7 +128,8 @@ fn portable(data_type: &DataType) -> DataType {
     }
 }
 
-fn portable_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+/// `batch` with the columns of `schema`, which is that of its own made portable.
+pub(crate) fn portable_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| -> Result<ArrayRef, ArrowError> {
         if column.data_type() == field.data_type() { Ok(column.clone()) } else { cast(column, field.data_type()) }
     });

@@ -6,7 +6,7 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use tidegate_core::{Error, Metadata};
 
-use super::bound::{Bound, Cut, Hints};
+use super::bound::{Bound, Cut, Hints, Next};
 use super::outlet::{Outlet, PIECE_BYTES_MAX};
 use crate::format::{Facts, Writer, cells};
 use crate::structured::Structured;
@@ -141,7 +141,7 @@ impl<'a> TextAnswer<'a> {
         self.writer.seal(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
     }
 
-    pub(super) async fn finish(mut self, hints: &Hints) -> Result<Metadata, Error> {
+    pub(super) async fn finish(mut self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
         let held = self.holding;
         let line = self.cut.map(|cut| self.bound.line(cut, self.rows, hints));
         let is_cut = line.is_some();
@@ -154,6 +154,9 @@ impl<'a> TextAnswer<'a> {
         self.last().await?;
         if let (Some(line), false) = (line, self.outlet.is_body()) {
             self.outlet.block(line).await?;
+            if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
+                self.outlet.link(uri).await?;
+            }
         }
         if let Some(structured) = self.structured.take() {
             self.outlet.structured(structured.close(is_cut)).await?;
@@ -175,6 +178,10 @@ impl<'a> TextAnswer<'a> {
         self.writer.close(facts, &mut self.piece);
         self.last().await?;
         self.outlet.end_text().await
+    }
+
+    pub(super) fn cut(&self) -> Option<(Cut, u64)> {
+        self.cut.map(|cut| (cut, self.rows))
     }
 
     fn facts(&self, truncated: bool) -> Facts {

@@ -187,6 +187,9 @@ pub struct Order {
 }
 
 impl QuerySpec {
+    /// As a `limit`: all rows.
+    pub const UNLIMITED: u64 = u64::MAX;
+
     /// The JSON Schema of the arguments: short, because every model reads it. What it leaves
     /// open, [`QuerySpec::from_json`] checks with better words.
     pub fn schema() -> Value {

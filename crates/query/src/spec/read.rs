@@ -12,9 +12,9 @@ const ITEMS_MAX: usize = 200;
 /// Violations told at once.
 const VIOLATIONS_MAX: usize = 20;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "database", "table", "select", "where", "joins", "group_by", "having", "order_by", "limit", "format", "extract",
-    "mode",
+    "mode", "delivery", "cursor",
 ];
 
 pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {

@@ -33,6 +33,8 @@ pub(super) fn schema() -> Value {
             "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
             "format": {"enum": Format::ALL.map(Format::name), "default": Format::default().name()},
             "extract": {"type": "string", "description": "Answer the unique sorted values of this column only"},
+            "delivery": {"enum": ["inline", "blocks"], "description": "blocks: a preview, all rows stored"},
+            "cursor": {"type": "string", "description": "Next page: same arguments with the answer's cursor"},
             "mode": {"enum": Mode::ALL.map(Mode::name), "default": Mode::default().name()},
         },
         "required": ["table"],

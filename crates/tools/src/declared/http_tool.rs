@@ -39,7 +39,7 @@ impl DeclaredHttpTool {
     /// # Errors
     /// Everything that is wrong with the declaration.
     pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<Problem>> {
-        let taken = taken_names(&self.inputs);
+        let taken = taken_names(&self.inputs, &RESERVED_ARGUMENTS);
         if !taken.is_empty() {
             return Err(taken);
         }
