@@ -1,6 +1,6 @@
 //! One answer on its way: rows become text or bytes, these leave in pieces, and it ends at the budget.
 
-mod arrow;
+mod batches;
 mod bound;
 mod outlet;
 mod progress;
@@ -9,18 +9,18 @@ mod text;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use ::arrow::array::RecordBatch;
-use ::arrow::datatypes::SchemaRef;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use tidegate_core::{BodyHead, Budget, Error, Job, Metadata, ReplySender};
 
-use self::arrow::ArrowAnswer;
+use self::batches::BatchAnswer;
 use self::bound::{Bound, Cut};
 use self::outlet::Outlet;
 use self::text::TextAnswer;
-use crate::format::{Form, Writer};
+use crate::body::batch_body;
+use crate::format::{BatchFormat, Form, Writer};
 use crate::structured::Structured;
 
-pub(crate) use self::arrow::{portable_batch, portable_schema};
 pub(crate) use self::bound::{Hints, Next};
 pub(crate) use self::outlet::stored_result_link;
 pub(crate) use self::progress::Progress;
@@ -43,7 +43,7 @@ pub(crate) struct Prospect<'a> {
 /// Rows on their way into a reply.
 pub(crate) enum Answer<'a> {
     Text(TextAnswer<'a>),
-    Arrow(ArrowAnswer<'a>),
+    Batches(BatchAnswer<'a>),
 }
 
 impl<'a> Answer<'a> {
@@ -53,10 +53,13 @@ impl<'a> Answer<'a> {
         Self::Text(TextAnswer::new(writer, holding, bound, outlet, prospect.started))
     }
 
-    /// An answer of Arrow with the columns of `schema`.
-    pub(crate) fn of_arrow(prospect: &Prospect<'a>, schema: &SchemaRef) -> Result<Self, Error> {
+    /// An answer of batches in `format`, with the columns of `schema`.
+    ///
+    /// # Errors
+    /// For columns that the format has no form of.
+    pub(crate) fn of_batches(prospect: &Prospect<'a>, format: BatchFormat, schema: &SchemaRef) -> Result<Self, Error> {
         let (bound, outlet) = prospect.way();
-        Ok(Self::Arrow(ArrowAnswer::new(schema, bound, outlet)?))
+        Ok(Self::Batches(BatchAnswer::new(batch_body(format, schema)?, bound, outlet)))
     }
 
     /// Gathers the rows as data too, where the budget bounds how much that can be. A body has no place for them.
@@ -74,7 +77,7 @@ impl<'a> Answer<'a> {
     pub(crate) fn lookahead_rows(&self) -> usize {
         match self {
             Self::Text(answer) => answer.lookahead_rows(),
-            Self::Arrow(_) => 0,
+            Self::Batches(_) => 0,
         }
     }
 
@@ -89,7 +92,7 @@ impl<'a> Answer<'a> {
     pub(crate) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         match self {
             Self::Text(answer) => answer.push(batch).await,
-            Self::Arrow(answer) => answer.push(batch).await,
+            Self::Batches(answer) => answer.push(batch).await,
         }
     }
 
@@ -97,7 +100,7 @@ impl<'a> Answer<'a> {
     pub(crate) async fn pause(&mut self) -> Result<(), Error> {
         match self {
             Self::Text(answer) => answer.pause().await,
-            Self::Arrow(_) => Ok(()),
+            Self::Batches(_) => Ok(()),
         }
     }
 
@@ -114,7 +117,7 @@ impl<'a> Answer<'a> {
     fn cut(&self) -> Option<(Cut, u64)> {
         match self {
             Self::Text(answer) => answer.cut(),
-            Self::Arrow(answer) => answer.cut(),
+            Self::Batches(answer) => answer.cut(),
         }
     }
 
@@ -122,7 +125,7 @@ impl<'a> Answer<'a> {
     pub(crate) async fn finish(self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
         let mut metadata = match self {
             Self::Text(answer) => answer.finish(hints, next).await,
-            Self::Arrow(answer) => answer.finish(hints).await,
+            Self::Batches(answer) => answer.finish().await,
         }?;
         metadata.extend(next.map(|next| ("dev.tidegate/cursor".to_owned(), next.cursor.clone().into())));
         Ok(metadata)
@@ -133,8 +136,8 @@ impl<'a> Answer<'a> {
     pub(crate) async fn abandon(self, error: &Error) -> Result<(), Error> {
         match self {
             Self::Text(answer) => answer.abandon(error).await,
-            // A stream of Arrow without its end is not whole.
-            Self::Arrow(_) => Ok(()),
+            // A stream of Arrow or a Parquet file without its end is not whole.
+            Self::Batches(_) => Ok(()),
         }
     }
 }

@@ -11,7 +11,7 @@ use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
 use super::continuation::Keeper;
 use crate::answer::{Answer, Hints, Progress, Prospect};
 use crate::distinct::Distinct;
-use crate::format::{list_writer, writer};
+use crate::format::{Form, list_writer, writer};
 
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch, Error>>;
 
@@ -57,7 +57,10 @@ impl Kind {
         holding: bool,
     ) -> Result<Answer<'a>, Error> {
         let columns = self.schema(schema);
-        let Some(format) = prospect.form.text() else { return Answer::of_arrow(prospect, &columns) };
+        let format = match prospect.form {
+            Form::Batches(format) => return Answer::of_batches(prospect, format, &columns),
+            Form::Content(format) | Form::Body(format) => format,
+        };
         let writer = if self.is_list() { list_writer(format, &columns) } else { writer(format, &columns) };
         Ok(Answer::of_text(prospect, writer, holding))
     }

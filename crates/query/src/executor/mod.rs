@@ -4,8 +4,6 @@ mod continuation;
 mod export;
 mod flow;
 
-pub use self::continuation::{Page, question_of};
-
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +17,8 @@ use crate::database::{Database, Plan, Rows};
 use crate::format::{Form, Format};
 use crate::statement::Statement;
 use crate::store::ResultStore;
+
+pub use self::continuation::{Page, question_of};
 
 /// A plan that expects no more rows than these, and gives none before it has read all of its
 /// input, is answered in batch mode.
@@ -113,7 +113,8 @@ pub struct Presentation {
 /// Runs questions and writes their answers.
 ///
 /// Memory has a bound whatever the answer's size: text leaves in pieces of 64 KiB, and in batch
-/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on.
+/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on. Parquet
+/// leaves in groups of rows, of which 64 MiB are held.
 #[derive(Clone)]
 pub struct Executor {
     events: Events,

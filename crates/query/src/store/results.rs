@@ -21,7 +21,8 @@ use super::result::{End, Stage, StoredResult, on_a_thread};
 use super::seal::{Cursor, Seal, expired, ms, now_ms};
 use super::space::free_bytes;
 use super::writer::ResultWriter;
-use crate::answer::portable_schema;
+use crate::body::Portable;
+use crate::format::BatchFormat;
 
 /// How long a link lives.
 const LINK_LIFE: Duration = Duration::from_secs(5 * 60);
@@ -122,8 +123,9 @@ impl ResultStore {
         };
         let folder = self.folder.of(head.id);
         let maker = Caller { state: None, ..asked.job.caller().clone() };
-        let schema = portable_schema(schema);
-        let result = StoredResult::new(head.clone(), folder.clone(), schema, Some(maker), Stage::default());
+        let portable = Portable::new(schema, BatchFormat::Arrow);
+        let columns = portable.schema().clone();
+        let result = StoredResult::new(head.clone(), folder.clone(), columns, Some(maker), Stage::default());
         // Counted from here on, so that many who begin at once do not pass together.
         self.admit(&result)?;
         let manifest = async {
@@ -131,7 +133,7 @@ impl ResultStore {
             on_a_thread(move || ManifestFile::create(&folder, head)).await.map_err(|error| unwritable(&error))
         };
         match manifest.await {
-            Ok(manifest) => Ok(ResultWriter::new(self.clone(), result, manifest, asked)),
+            Ok(manifest) => Ok(ResultWriter::new(self.clone(), result, portable, manifest, asked)),
             Err(error) => {
                 self.index.lock().results.remove(&result.head.id);
                 Err(error)

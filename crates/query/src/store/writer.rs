@@ -20,7 +20,7 @@ use super::files::{self, ManifestFile};
 use super::manifest::{BlockFacts, Line};
 use super::result::{End, StoredResult, on_a_thread};
 use super::results::{Asked, ResultStore, unwritable};
-use crate::answer::portable_batch;
+use crate::body::Portable;
 
 /// Bytes of rows in the first block; each further one has twice as many as the one before it.
 const FIRST_BLOCK_BYTES: usize = 64 * 1024;
@@ -44,6 +44,7 @@ pub struct Written {
 pub struct ResultWriter {
     store: Arc<ResultStore>,
     result: Arc<StoredResult>,
+    portable: Portable,
     manifest: Arc<Mutex<ManifestFile>>,
     bytes_max: Option<u64>,
     rows_max: Option<u64>,
@@ -64,12 +65,14 @@ impl ResultWriter {
     pub(super) fn new(
         store: Arc<ResultStore>,
         result: Arc<StoredResult>,
+        portable: Portable,
         manifest: ManifestFile,
         asked: Asked<'_>,
     ) -> Self {
         Self {
             store,
             result,
+            portable,
             manifest: Arc::new(Mutex::new(manifest)),
             bytes_max: asked.bytes_max,
             rows_max: asked.rows_max,
@@ -135,8 +138,8 @@ impl ResultWriter {
     async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<End>, Error> {
         let room = self.rows_max.map_or(u64::MAX, |max| max - self.rows);
         let wanted = batch.num_rows().min(usize::try_from(room).unwrap_or(usize::MAX));
-        let batch = portable_batch(&batch.slice(0, wanted), self.result.schema())
-            .map_err(|error| Error::internal(format!("rows cannot be stored: {error}")))?;
+        let batch = self.portable.batch(&batch.slice(0, wanted));
+        let batch = batch.map_err(|error| Error::internal(format!("rows cannot be stored: {error}")))?;
         let row_bytes = bytes_of(&batch).checked_div(wanted).unwrap_or_default().max(1);
         let mut from = 0;
         while from < wanted {
