@@ -33,7 +33,7 @@ mod words;
 pub use body::BodyWriter;
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
-pub use executor::{Executor, Mode, Page, Presentation, Question, Rest, question_of};
+pub use executor::{Delivery, Executor, Mode, Page, Presentation, Question, Rest, question_of};
 pub use format::{Format, Meaning, declared_type_name, field_type_name, type_name, with_type_name};
 pub use handover::{BatchSender, handover};
 pub use spec::{

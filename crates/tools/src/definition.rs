@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Handler, Schema, Tool, ToolAnnotations};
 
-use crate::paging::Delivery;
+use tidegate_query::Delivery;
 
 /// A tool that changes nothing. `properties` are the members of its arguments.
 pub(crate) fn read_only(
@@ -75,7 +75,8 @@ impl Input {
 
     /// Adds what says how the rows reach the caller.
     pub(crate) fn with_paging(self) -> Self {
-        self.with("delivery", json!({"enum": Delivery::NAMES})).with("cursor", json!({"type": "string"}))
+        self.with("delivery", json!({"enum": Delivery::ALL.map(Delivery::name)}))
+            .with("cursor", json!({"type": "string"}))
     }
 
     /// Adds `format` and `extract`. The formats' names stand in `query` and `sql`; a wrong one is

@@ -4,35 +4,18 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use tidegate_core::{Error, Job, Metadata, ReplySender};
-use tidegate_query::{Format, Page, Question, Rest};
+use tidegate_query::{Delivery, Format, Page, Question, Rest};
 
 use crate::node::NodeView;
 
 /// Any stored result, to ask whether a caller may read them as resources.
 const SOME_RESULT: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
 
-/// Where the rows go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Delivery {
-    /// Into the answer, as far as they fit.
-    #[default]
-    Inline,
-    /// Into a stored result; the answer is a preview of it.
-    Blocks,
-}
-
-impl Delivery {
-    /// The names that callers give.
-    pub(crate) const NAMES: [&str; 2] = ["inline", "blocks"];
-}
-
 /// The arguments of every tool that asks a database.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Paging {
     pub(crate) cursor: Option<String>,
-    #[serde(default)]
-    delivery: Delivery,
+    delivery: Option<String>,
 }
 
 impl Paging {
@@ -57,7 +40,7 @@ impl Paging {
 
     /// How many rows are wanted when `said` was said: a stored result has them all unless something was.
     pub(crate) fn rows_max(&self, said: Option<u64>, default: u64) -> Option<u64> {
-        said.or((self.delivery == Delivery::Inline).then_some(default))
+        said.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
     }
 
     /// The answer to `question`.
@@ -72,7 +55,7 @@ impl Paging {
             .registry()
             .is_ok_and(|registry| registry.state_for(job.caller()).has_resource(SOME_RESULT, job.caller()));
         let question = Question { rest: Rest::Kept { linked }, ..question };
-        match self.delivery {
+        match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
             Delivery::Inline => node.executor.answer(question, job, reply).await,
             Delivery::Blocks => node.executor.export(question, job, reply).await,
         }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::{Call, Caller, Handler, Limits, Metadata, Principal, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{
+    Call, Caller, Error, ErrorKind, Handler, Limits, Metadata, Principal, SnapshotBuilder, Tool, handler_fn,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, LOCAL, told, tool_call};
@@ -24,7 +26,7 @@ fn working_on(time: Duration, allowed: Duration) -> (Arc<dyn Handler>, Arc<Mutex
                 () = tokio::time::sleep(time) => "done",
             };
             *said.lock() = Some(how);
-            Ok(Metadata::new())
+            if job.is_cancelled() { Err(Error::new(ErrorKind::Cancelled, "ended")) } else { Ok(Metadata::new()) }
         }
     });
     (handler, ended)

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::datatypes::SchemaRef;
-use futures::StreamExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tidegate_core::{Error, Job, Metadata, ReplySender};
 
-use super::flow::{Batches, Flow, Kind};
+use super::flow::{Batches, Kind};
 use super::{Executor, Question, Rest};
 use crate::answer::{Answer, Hints, Next, Prospect};
 use crate::format::{Form, Format};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::{StreamExt, future};
-use tidegate_core::{Content, Error, ErrorKind, Job, Metadata, ReplySender};
+use tidegate_core::{Content, Error, Job, Metadata, ReplySender};
 
 use super::continuation::{no_store, question_of};
 use super::flow::{Batches, Kind, or_cancelled};

@@ -1,7 +1,5 @@
 //! Rows on their way into an answer, and beyond its end into the store.
 
-use std::sync::Arc;
-
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::stream::BoxStream;
@@ -76,7 +74,7 @@ pub(super) struct Flow<'a> {
     pub(super) keeper: Option<Keeper<'a>>,
     /// The columns of the rows.
     pub(super) schema: SchemaRef,
-    pub(super) job: &'a Arc<Job>,
+    pub(super) job: &'a Job,
     pub(super) reply: &'a ReplySender,
 }
 

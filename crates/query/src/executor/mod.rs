@@ -84,6 +84,40 @@ pub struct Question {
     pub rest: Rest,
 }
 
+/// Where the rows go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// Into the answer, as far as they fit.
+    #[default]
+    Inline,
+    /// Into a stored result; the answer is a preview of it.
+    Blocks,
+}
+
+impl Delivery {
+    /// Every way.
+    pub const ALL: [Self; 2] = [Self::Inline, Self::Blocks];
+
+    /// The name that callers give.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Blocks => "blocks",
+        }
+    }
+
+    /// The way of that name.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the names.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|delivery| delivery.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("there is no delivery {name:?}"))
+                .with_choices(Self::ALL.map(|delivery| delivery.name().to_owned()))
+        })
+    }
+}
+
 /// What becomes of the rows of an answer that do not fit inline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rest {

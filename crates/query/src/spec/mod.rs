@@ -11,7 +11,7 @@ use tidegate_core::{Error, Principal};
 pub use condition::{Comparison, Condition, Operand, Operator};
 
 use crate::database::Database;
-use crate::executor::Mode;
+use crate::executor::{Delivery, Mode};
 use crate::format::Format;
 use crate::render;
 use crate::statement::Statement;
@@ -48,6 +48,10 @@ pub struct QuerySpec {
     pub extract: Option<String>,
     /// When rows leave.
     pub mode: Mode,
+    /// Where they go.
+    pub delivery: Delivery,
+    /// The page of an earlier answer that is wanted instead.
+    pub cursor: Option<String>,
 }
 
 /// One column of the answer.

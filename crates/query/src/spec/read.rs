@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, nearest};
 
 use super::{Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Order, QuerySpec, Selection};
-use crate::executor::Mode;
+use crate::executor::{Delivery, Mode};
 use crate::format::Format;
 
 /// Columns, joins and the like in one list.
@@ -35,6 +35,8 @@ pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
         format: reader.choice(arguments, "", "format", &Format::ALL, Format::name).unwrap_or_default(),
         extract: reader.optional_text(arguments, "", "extract"),
         mode: reader.choice(arguments, "", "mode", &Mode::ALL, Mode::name).unwrap_or_default(),
+        delivery: reader.choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
+        cursor: reader.optional_text(arguments, "", "cursor"),
     };
     if reader.violations.is_empty() {
         return Ok(spec);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Error, ErrorKind, Job, Links, Proof};
+use tidegate_core::{Caller, Error, ErrorKind, Job, Links};
 use tokio::task::AbortHandle;
 
 use super::block::Block;

@@ -55,7 +55,7 @@ async fn each_form_has_its_type_and_no_words_beside_the_rows() {
         assert!(seen.blocks.is_empty() && seen.failure.is_none());
         assert_eq!((seen.rows, seen.metadata["dev.tidegate/rows"].as_u64()), (2, Some(2)));
         assert_eq!(seen.metadata["dev.tidegate/bytes"], seen.body.len());
-        out.push_str(&format!("--- {} ---\n", seen.head.unwrap().media_type));
+        out.push_str(&format!("--- {} ---\n", seen.head.as_ref().unwrap().media_type));
         if !matches!(form, AnswerFormat::Arrow | AnswerFormat::Parquet) {
             out.push_str(&text(&seen));
             out.push('\n');
@@ -168,7 +168,7 @@ async fn what_is_cut_says_so() {
     for form in AnswerFormat::ALL {
         let wishes = Wishes { max_rows: Some(3), budget: Budget { rows: Some(9), bytes: None }, ..wishing(form) };
         let seen = ask(&Fake::counting(2, 5), &wishes).await;
-        assert_eq!(seen.head.unwrap().bounds, Budget { rows: Some(3), bytes: None });
+        assert_eq!(seen.head.as_ref().unwrap().bounds, Budget { rows: Some(3), bytes: None });
         assert_eq!((seen.rows, seen.metadata["dev.tidegate/truncated"].as_bool()), (3, Some(true)));
         match form {
             AnswerFormat::Arrow => assert_eq!(read_arrow(&seen.body)[0].num_rows(), 3),

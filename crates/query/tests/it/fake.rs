@@ -15,7 +15,9 @@ use tidegate_core::{
     Origin, Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind,
     handler_fn,
 };
-use tidegate_query::{Catalog, Column, Database, Executor, Format, Mode, Plan, Question, Rows, SqlDialect, Statement};
+use tidegate_query::{
+    Catalog, Column, Database, Executor, Format, Mode, Plan, Question, Rest, Rows, SqlDialect, Statement,
+};
 
 /// A database of `flights`, `airlines` and `orders`; what it answers is set from outside.
 #[derive(Clone)]
@@ -255,6 +257,7 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
             mode: wanted.mode,
             structured: false,
             more: None,
+            rest: Rest::Lost,
         };
         async move { executor.answer(question, &job, &reply).await }
     });

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{
     Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Schema, Tool, ToolAnnotations,
 };
-use tidegate_query::{Format, Mode, Question, Rest, Transaction, output_schema};
+use tidegate_query::{Delivery, Format, Mode, Question, Rest, Transaction, output_schema};
 
 use super::http::RESERVED_ARGUMENTS;
 use super::input::{Input, object_schema};
@@ -15,7 +15,7 @@ use super::question::DeclaredQuestion;
 use super::{Problem, cache_note};
 use crate::arguments::{Shape, arguments};
 use crate::node::NodeView;
-use crate::paging::{Delivery, Paging};
+use crate::paging::Paging;
 
 /// Answers that may be longer are text alone, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
@@ -132,7 +132,8 @@ const PAGING_ARGUMENTS: [&str; 2] = ["delivery", "cursor"];
 
 fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     let described = "The next page: the cursor of an answer, with the same arguments";
-    let schemas = [json!({"enum": Delivery::NAMES}), json!({"type": "string", "description": described})];
+    let schemas =
+        [json!({"enum": Delivery::ALL.map(Delivery::name)}), json!({"type": "string", "description": described})];
     shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
     shape
 }
