@@ -149,7 +149,7 @@ pub struct Presentation {
 /// Memory has a bound whatever the answer's size: text leaves in pieces of 64 KiB, and in batch
 /// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on. Parquet
 /// leaves in groups of rows, of which 64 MiB are held.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Executor {
     events: Events,
     /// Where answers go on that do not fit.

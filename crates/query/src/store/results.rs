@@ -1,6 +1,7 @@
 //! All stored results of a node: begun, found, paged, and taken away when their time or their room is over.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -300,6 +301,15 @@ impl Index {
         }
         self.gone.push_back((result.head.id, result.head.owner.clone()));
         result.stage.send_modify(|stage| stage.end = Some(End::Removed(reason.to_owned())));
+    }
+}
+
+impl fmt::Debug for ResultStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResultStore")
+            .field("folder", &self.folder)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, Tool, ToolAnnotations};
 
-use super::http::{HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool};
+use super::http::{
+    HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, RESERVED_ARGUMENTS,
+};
 use super::input::{Input, object_schema};
 use super::sql_tool::{shape, taken_names};
 use super::{Problem, cache_note};
