@@ -6,9 +6,9 @@ use std::time::Instant;
 use arrow::datatypes::SchemaRef;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tidegate_core::{Error, Job, Metadata, ReplySender};
+use tidegate_core::{Budget, Content, Error, ErrorKind, Job, Metadata, ReplySender};
 
-use super::flow::{Batches, Kind};
+use super::flow::{Batches, Kind, abandoned};
 use super::{Executor, Question, Rest};
 use crate::answer::{Answer, Hints, Next, Prospect};
 use crate::format::{Form, Format};
@@ -68,6 +68,10 @@ impl<'a> Keeper<'a> {
         job: &'a Arc<Job>,
     ) -> Option<Self> {
         let (Some(store), Rest::Kept { linked }, Form::Content(_)) = (store, question.rest, form) else { return None };
+        // An answer without an end of its own needs none of this, and would be kept in memory.
+        if job.inline_budget() == Budget::default() {
+            return None;
+        }
         let database = question.database.name().to_owned();
         Some(Self { store, database, rows_max: question.max_rows, is_linked: linked, job })
     }
@@ -121,12 +125,16 @@ impl Executor {
         let holding = matches!(form.text(), Some(Format::Table | Format::Toon)) || is_list;
         let mut answer = kind.answer(&prospect, &schema, holding)?;
         let mut batches = result.rows_from(row);
-        super::flow::stream(&mut batches, &mut answer, job, None).await?;
+        let streamed = super::flow::stream(&mut batches, &mut answer, job, None).await;
         drop(batches);
+        if let Err(error) = streamed {
+            return Err(abandoned(answer, error).await?);
+        }
         let mut hints = Hints { noun: kind.noun(), limit: String::new(), budget: String::new(), before: row };
+        let is_last = !answer.is_cut();
         let Some(shown) = answer.rows_at_cut() else {
             let metadata = answer.finish(&hints, None).await?;
-            return said_if_incomplete(&result, metadata, job, reply).await;
+            return if is_last { said_if_incomplete(&result, metadata, job, reply).await } else { Ok(metadata) };
         };
         let cursor = store.cursor(&result, row + shown, question_of(job), job.caller());
         let next = Next { cursor, uri: None };
@@ -158,12 +166,12 @@ async fn said_if_incomplete(
     metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
     if job.format().is_none() {
         let line = format!("These are the last rows that were kept, and not all that there are: {reason}.");
-        reply.block(tidegate_core::Content::text(line)).await?;
+        reply.block(Content::text(line)).await?;
     }
     Ok(metadata)
 }
 
 pub(super) fn no_store() -> Error {
-    Error::new(tidegate_core::ErrorKind::Unavailable, "this server keeps no results")
+    Error::new(ErrorKind::Unavailable, "this server keeps no results")
         .with_hint("Ask for less with where, select or a smaller limit, and leave cursor and delivery out.")
 }
