@@ -38,7 +38,16 @@ async fn a_flipped_bit_anywhere_in_a_block_is_found() {
     assert!(first > 0 && rows.next().await.unwrap().is_err() && rows.next().await.is_none());
     fs::write(&path, &bytes).unwrap();
     assert_eq!(read(&result, 0).await.unwrap().len(), 9000);
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r#"
+    shorter: internal: block 1 of the stored result ID is damaged on the server's disk
+    Ask the question again.
+    longer: internal: block 1 of the stored result ID is damaged on the server's disk
+    Ask the question again.
+    empty: internal: block 1 of the stored result ID is damaged on the server's disk
+    Ask the question again.
+    missing: unavailable: block 1 of the stored result ID cannot be read from the server's disk
+    Ask the question again.
+    "#);
 }
 
 #[tokio::test]
@@ -74,7 +83,17 @@ async fn what_does_not_exist_is_said_and_what_belongs_to_others_does_not_exist()
         let text = said_of(&error, &result).replace(&absent.to_string(), "ID");
         table.push_str(&format!("{what}: {text}\n"));
     }
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r#"
+    before its time: not_found: block 9 of the stored result ID does not exist yet: 3 do, and it is still being written
+    after the end: not_found: the stored result ID has no block 9: it has 3, counted from 0
+    a stranger's: not_found: there is no stored result ID
+    absent: not_found: there is no stored result ID
+    no name: not_found: there is no stored result 12
+    a stranger's cursor: invalid_arguments: the cursor is none that you were given
+    Use a cursor unchanged, with the arguments of the answer that it stood in.
+    a cursor of another question: invalid_arguments: the cursor belongs to a question with other arguments
+    Repeat the arguments of that question and change nothing but cursor, limit and format.
+    "#);
     let (_, row) = spool.store.place(&cursor, 7, &ann()).unwrap();
     assert_eq!(row, 1);
 }
@@ -114,13 +133,22 @@ async fn what_has_expired_says_so_to_its_owner_alone() {
         format!("{}\n{}", said_of(&got, &result), said(&placed))
     };
     let before = (tell(ann()), tell(bob()));
-    insta::assert_snapshot!(before.0, @"");
-    insta::assert_snapshot!(before.1, @"");
+    insta::assert_snapshot!(before.0, @r#"
+    not_found: the stored result has expired
+    Ask the question again.
+    not_found: the stored result has expired
+    Ask the question again.
+    "#);
+    insta::assert_snapshot!(before.1, @r#"
+    not_found: there is no stored result ID
+    invalid_arguments: the cursor is none that you were given
+    Use a cursor unchanged, with the arguments of the answer that it stood in.
+    "#);
     spool.store.sweep().await;
     assert_eq!((tell(ann()), tell(bob())), before, "the same when its files are gone");
     assert!(spool.store.is_empty() && spool.on_disk().is_empty());
     assert!(spool.store.opened_by(&id.to_string(), &link).is_none());
-    insta::assert_snapshot!(said_of(&result.block(0).await.unwrap_err(), &result), @"");
+    insta::assert_snapshot!(said_of(&result.block(0).await.unwrap_err(), &result), @"not_found: the stored result ID is gone: it has expired");
 }
 
 #[tokio::test]
@@ -177,7 +205,13 @@ async fn a_folder_that_vanishes_is_said() {
     let error = writer.write_all(batches.boxed(), 0, &running.job).await.unwrap_err();
     table.push_str(&format!("while writing: {}\n", said(&error)));
     table.push_str(&format!("its end: {:?}\n", ended(&result).await));
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r#"
+    before: unavailable: the server cannot write stored results now
+    while reading: unavailable: block 0 of the stored result ID cannot be read from the server's disk
+    Ask the question again.
+    while writing: unavailable: the server cannot write stored results now
+    its end: Incomplete("the server cannot write stored results now")
+    "#);
     assert!(!table.contains("tmp"), "no folder is told");
     assert!(error.detail().is_some(), "the log hears why");
 }

@@ -76,8 +76,13 @@ impl Spool {
 
     /// The same folder, found by the next process.
     pub(crate) async fn again(self, limits: StoreLimits) -> Self {
+        let place = self.place();
         let Self { store, folder } = self;
         drop(store);
+        // A process that another test begins has all that is open here, for a moment.
+        while std::fs::File::open(place.join("lock")).unwrap().try_lock().is_err() {
+            tokio::task::yield_now().await;
+        }
         Self::within(folder, limits).await
     }
 

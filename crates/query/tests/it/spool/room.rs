@@ -13,7 +13,7 @@ const KIB: u64 = 1024;
 /// Rows that take some `kib` in blocks.
 fn of_size(kib: u64) -> Batches {
     let rows = kib as i64;
-    // Text of 64 letters takes three quarters of its bytes.
+    // Text of 64 letters takes three quarters of its bytes on the disk.
     ready((0..rows).map(|row| counted(row..row + 1, 1344)))
 }
 
@@ -25,6 +25,11 @@ fn ids(spool: &Spool) -> Vec<ResultId> {
     let mut results = [spool.store.list(&ann()), spool.store.list(&bob())].concat();
     results.sort_by_key(|result| result.head().created_at_ms);
     results.iter().map(|result| result.head().id).collect()
+}
+
+fn bytes_of(spool: &Spool, id: ResultId) -> u64 {
+    let files = std::fs::read_dir(spool.place().join(id.to_string())).unwrap().map(|entry| entry.unwrap());
+    files.filter(|file| file.path().extension().unwrap() == "arrow").map(|file| file.metadata().unwrap().len()).sum()
 }
 
 /// Each result is made in a millisecond of its own, so that one is older than the other.
@@ -56,7 +61,7 @@ async fn the_oldest_of_ones_own_go_first() {
     assert!(spool.store.get(of_bob.head().id, &bob()).is_ok(), "others have nothing to do with it");
     assert_eq!(spool.on_disk().len(), kept.len() + 1);
     let gone = of_ann[0].block(0).await.unwrap_err();
-    insta::assert_snapshot!(said(&gone).replace(&of_ann[0].head().id.to_string(), "ID"), @"");
+    insta::assert_snapshot!(said(&gone).replace(&of_ann[0].head().id.to_string(), "ID"), @"not_found: the stored result ID is gone: it made room for newer ones");
 }
 
 #[tokio::test]
@@ -64,8 +69,11 @@ async fn one_that_is_larger_than_all_may_be_ends_and_takes_nobody_along() {
     let spool = Spool::new(StoreLimits { bytes_of_one: 300 * KIB, ..small() }).await;
     let (of_bob, _) = spool.write(&bob(), &schema(), of_size(200)).await;
     let (result, written) = spool.write(&ann(), &schema(), of_size(2000)).await;
-    insta::assert_snapshot!(said(&written.unwrap_err()), @"");
-    insta::assert_snapshot!(format!("{:?}", ended(&result).await), @"");
+    insta::assert_snapshot!(said(&written.unwrap_err()), @r#"
+    unavailable: your stored results take as much room as they may
+    Ask for less, or later: stored results expire.
+    "#);
+    insta::assert_snapshot!(format!("{:?}", ended(&result).await), @r#"Incomplete("your stored results take as much room as they may")"#);
     let bytes = result.stage().bytes();
     assert!(bytes > 100 * KIB && bytes <= 300 * KIB, "{bytes}");
     let rows = read(&result, 0).await.unwrap();
@@ -99,7 +107,7 @@ async fn those_who_write_at_once_do_not_pass_the_quota_together() {
     let spool = Spool::new(StoreLimits { total_bytes: 700 * KIB, ..limits() }).await;
     let (who, schema) = ([ann(), ann(), bob(), bob()], schema());
     let written = futures::future::join_all(who.iter().map(|who| spool.write(who, &schema, of_size(600)))).await;
-    let bytes: u64 = written.iter().map(|(result, _)| result.stage().bytes()).sum();
+    let bytes: u64 = ids(&spool).iter().map(|id| bytes_of(&spool, *id)).sum();
     assert!(bytes <= 700 * KIB && bytes > 300 * KIB, "{bytes}");
     for (result, written) in &written {
         let rows = result.stage().rows();
@@ -133,7 +141,10 @@ async fn no_more_are_written_at_once_than_may_be() {
     let first = begin(&of_ann).await.unwrap();
     let _second = begin(&of_ann).await.unwrap();
     let third = begin(&of_ann).await.map(drop).unwrap_err();
-    insta::assert_snapshot!(said(&third), @"");
+    insta::assert_snapshot!(said(&third), @r#"
+    rate_limited: as many stored results are being written as may be
+    Wait for one of them; list_jobs shows them.
+    "#);
     let _of_bob = begin(&of_bob).await.unwrap();
     assert_eq!(said(&begin(&of_bob).await.map(drop).unwrap_err()), said(&third));
     let result = first.result().clone();
@@ -150,7 +161,10 @@ async fn the_floor_of_the_disk_is_kept() {
     let spool = spool.again(StoreLimits { free_bytes: u64::MAX / 2, results: 1, ..small() }).await;
     let running = Running::by(&ann());
     let error = spool.begin(&running, &schema()).await.map(drop).unwrap_err();
-    insta::assert_snapshot!(said(&error), @"");
+    insta::assert_snapshot!(said(&error), @r#"
+    unavailable: the server's disk has too little room left
+    Ask for less, or later: stored results expire.
+    "#);
     assert_eq!(ids(&spool), [before], "nothing goes for what cannot be");
     assert_eq!(spool.on_disk(), [before.to_string()]);
 }
