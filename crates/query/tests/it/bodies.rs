@@ -127,7 +127,7 @@ async fn one_column_is_a_list_in_every_form() {
             AnswerFormat::Parquet => format!("{:?}", read_parquet(&seen.body)[0].column(0).as_string::<i32>()),
             _ => text(&seen),
         };
-        out.push_str(&format!("--- {} ---\n{shown}\n", seen.head.unwrap().media_type));
+        out.push_str(&format!("--- {} ---\n{shown}\n", seen.head.as_ref().unwrap().media_type));
     }
     insta::assert_snapshot!(out, @r#"
     --- application/json ---

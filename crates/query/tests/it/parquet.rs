@@ -147,7 +147,7 @@ async fn groups_leave_when_they_are_complete() {
     // The first group was sent when the failure came: it is there, and it is no file.
     let failure = || Error::new(ErrorKind::Unavailable, "the disk is gone");
     let seen = asked(&Fake { failure: Some(failure), ..fake }, Wishes::default()).await;
-    assert_eq!(seen.failure.unwrap().kind(), ErrorKind::Unavailable);
+    assert_eq!(seen.failure.as_ref().unwrap().kind(), ErrorKind::Unavailable);
     assert_eq!(seen.rows, GROUP_ROWS_MAX.unsigned_abs());
     assert!(seen.body.starts_with(b"PAR1") && seen.body.len() > 100_000);
     assert!(ParquetRecordBatchReaderBuilder::try_new(Bytes::from(seen.body)).is_err());

@@ -40,7 +40,7 @@ async fn a_body_is_that_of_a_call() {
     for form in AnswerFormat::ALL {
         let seen = ask(&Fake::of(batches.to_vec()), &Wishes { body: Some(form), ..Wishes::default() }).await;
         let writer = BodyWriter::new(form, &numbers().schema()).unwrap();
-        assert_eq!(writer.media_type(), seen.head.unwrap().media_type);
+        assert_eq!(writer.media_type(), seen.head.as_ref().unwrap().media_type);
         // A call looks at all first rows, a writer at those of the first batch: that of a table is one.
         let batches = if form == AnswerFormat::Table { vec![numbers()] } else { batches.to_vec() };
         assert!(timeless(written(form, &batches)) == timeless(seen.body), "{form:?}");
