@@ -236,7 +236,9 @@ async fn a_long_answer_is_complete_and_leaves_in_pieces() {
     for form in AnswerFormat::ALL {
         let seen = in_form(&Fake::counting(20, 8_192), form).await;
         assert_eq!(seen.rows, 20 * 8_192);
-        assert!(seen.pieces.len() > 10 && seen.pieces.len() < 100, "{form:?}: {}", seen.pieces.len());
+        // Numbers that count on are much smaller when they are compressed.
+        let least = if form == AnswerFormat::Parquet { 5 } else { 10 };
+        assert!(seen.pieces.len() > least && seen.pieces.len() < 100, "{form:?}: {}", seen.pieces.len());
     }
 }
 

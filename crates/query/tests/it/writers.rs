@@ -72,7 +72,16 @@ fn text_leaves_with_each_batch_and_says_what_it_is_not() {
             out.push_str(&format!("{} {:?}\n", form.name(), texts.collect::<Vec<_>>()));
         }
     }
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @r#"
+    json ["{\"Query\":[{\"n\":1},{\"n\":2}", ",{\"n\":2}", "],\"columns\":[{\"name\":\"n\",\"type\":\"bigint\"}],\"rows\":3,,\"truncated\":true}"]
+    json ["{\"Query\":[{\"n\":1},{\"n\":2}", ",{\"n\":2}", "],\"columns\":[{\"name\":\"n\",\"type\":\"bigint\"}],\"rows\":3,,\"truncated\":true,\"error\":\"the disk is gone\"}"]
+    ndjson ["{\"n\":1}\n{\"n\":2}\n", "{\"n\":2}\n", ""]
+    ndjson ["{\"n\":1}\n{\"n\":2}\n", "{\"n\":2}\n", "{\"error\":\"the disk is gone\"}\n"]
+    csv ["n\r\n1\r\n2\r\n", "2\r\n", ""]
+    csv ["n\r\n1\r\n2\r\n", "2\r\n", ""]
+    table [" n\n---\n 1\n 2\n", " 2\n", "(3 rows)\n"]
+    table [" n\n---\n 1\n 2\n", " 2\n", "the disk is gone\n"]
+    "#);
 }
 
 #[test]
