@@ -93,7 +93,8 @@ pub struct Presentation {
 /// Runs questions and writes their answers.
 ///
 /// Memory has a bound whatever the answer's size: text leaves in pieces of 64 KiB, and in batch
-/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on.
+/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on. Parquet
+/// leaves in groups of rows, of which 64 MiB are held.
 #[derive(Debug, Clone)]
 pub struct Executor {
     events: Events,
@@ -206,7 +207,10 @@ impl Kind {
     /// An answer of nothing yet from rows of `schema`; `holding` says whether its text waits until all of it is there.
     fn answer<'a>(&self, prospect: &Prospect<'a>, schema: &SchemaRef, holding: bool) -> Result<Answer<'a>, Error> {
         let columns = self.schema(schema);
-        let Some(format) = prospect.form.text() else { return Answer::of_arrow(prospect, &columns) };
+        let format = match prospect.form {
+            Form::Batches(format) => return Answer::of_batches(prospect, format, &columns),
+            Form::Content(format) | Form::Body(format) => format,
+        };
         let writer = if self.is_list() { list_writer(format, &columns) } else { writer(format, &columns) };
         Ok(Answer::of_text(prospect, writer, holding))
     }

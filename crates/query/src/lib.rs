@@ -5,6 +5,7 @@
 //! format. Knows no engine and no protocol.
 
 mod answer;
+mod body;
 mod bounded_dialect;
 mod cache;
 mod database;
@@ -28,6 +29,7 @@ mod template;
 mod transaction;
 mod words;
 
+pub use body::BodyWriter;
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
 pub use executor::{Executor, Mode, Presentation, Question};

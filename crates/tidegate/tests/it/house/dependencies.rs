@@ -31,7 +31,8 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["indicatif"], &["tidegate-fetch"]),
     (&["reqwest"], &["tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
-    (&["datafusion", "datafusion-*", "object_store", "parquet"], &["tidegate-engines", "tidegate-bench"]),
+    (&["datafusion", "datafusion-*", "object_store"], &["tidegate-engines", "tidegate-bench"]),
+    (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (
         &["arrow", "arrow-*"],
