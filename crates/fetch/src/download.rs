@@ -108,8 +108,9 @@ impl Download<'_> {
         let manifest = manifest.into_inner();
         refuse_incomplete(&manifest, self.client.options())?;
         let rows = writing.rows;
-        let bytes = blocking(move || writing.finish()).await?;
         let incomplete = (manifest.status == Status::Incomplete).then(|| reason(&manifest));
+        let is_part = incomplete.is_some();
+        let bytes = blocking(move || writing.finish(is_part)).await?;
         Ok(Fetched { path: self.destination.path().to_owned(), rows, bytes, incomplete })
     }
 

@@ -59,8 +59,9 @@ pub enum FetchError {
     Standstill { minutes: u64 },
     #[error("the result ended incomplete after {rows} rows: {reason}; --partial takes what is there")]
     Incomplete { rows: u64, reason: String },
-    #[error("the rows cannot be written in this format: {0}")]
-    Format(#[source] tidegate_core::Error),
+    // It is this process that writes, so that the detail is for its reader.
+    #[error("the rows cannot be written in this format: {}", .0.detail().unwrap_or(.0.message()))]
+    Format(tidegate_core::Error),
     #[error("stopped")]
     Interrupted,
     #[error("a part of this program failed: {0}")]

@@ -69,10 +69,11 @@ impl Writing {
         Ok(())
     }
 
-    /// Ends the file, gives it its name, and tells how many bytes it has.
-    pub(crate) fn finish(mut self) -> Result<u64, FetchError> {
+    /// Ends the file, gives it its name, and tells how many bytes it has. `is_part` says that the answer had more rows;
+    /// formats with a place for that say it.
+    pub(crate) fn finish(mut self, is_part: bool) -> Result<u64, FetchError> {
         if let Some((_, body)) = self.body {
-            self.file.write(&body.finish()?)?;
+            self.file.write(&body.finish(is_part)?)?;
         }
         self.file.finish()
     }
@@ -98,10 +99,15 @@ impl Body {
     }
 
     /// The bytes that were not ready before.
-    fn finish(self) -> Result<bytes::Bytes, FetchError> {
+    fn finish(self, is_part: bool) -> Result<bytes::Bytes, FetchError> {
         match self {
-            Self::Arrow(mut writer) => Ok(writer.into_inner().map_err(unwritable)?.into()),
-            Self::Rendered(writer) => writer.finish().map_err(FetchError::Format),
+            Self::Arrow(writer) => Ok(writer.into_inner().map_err(unwritable)?.into()),
+            Self::Rendered(mut writer) => {
+                if is_part {
+                    writer.mark_truncated();
+                }
+                writer.finish().map_err(FetchError::Format)
+            }
         }
     }
 }
