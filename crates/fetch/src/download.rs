@@ -117,12 +117,12 @@ impl Download<'_> {
     /// Hands over the blocks in order, several of which are on their way at once.
     async fn bring(&self, manifest: &Mutex<Manifest>, sender: mpsc::Sender<Held>) -> Result<(), FetchError> {
         let following = Following::new(self.client, self.address, self.tally, manifest);
-        let known = stream::unfold(following, |mut following| async {
+        let known = stream::unfold(following, |mut following| async move {
             let next = following.next().await.transpose()?;
             Some((next, following))
         });
         let parallel = self.client.options().parallel.clamp(1, PARALLEL_MAX);
-        let mut held = pin!(known.map(|block| async { self.hold(block?).await }).buffered(parallel));
+        let mut held = pin!(known.map(|block| async move { self.hold(block?).await }).buffered(parallel));
         while let Some(held) = held.next().await {
             if sender.send(held?).await.is_err() {
                 // Whoever writes has failed, and says why.

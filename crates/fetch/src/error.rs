@@ -15,17 +15,17 @@ use crate::words::Words;
 pub enum FetchError {
     #[error(transparent)]
     Address(#[from] AddressError),
-    #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format", path.display())]
+    #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format", .path.display())]
     NoFormat { path: PathBuf },
-    #[error("{} exists; --force overwrites it", path.display())]
+    #[error("{} exists; --force overwrites it", .path.display())]
     Exists { path: PathBuf },
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}", .path.display())]
     NoPlace { path: PathBuf, what: &'static str },
-    #[error("{} is being written by another run", path.display())]
+    #[error("{} is being written by another run", .path.display())]
     Busy { path: PathBuf },
-    #[error("the disk is full: {} could not be written", path.display())]
+    #[error("the disk is full: {} could not be written", .path.display())]
     DiskFull { path: PathBuf },
-    #[error("{} could not be {doing}: {source}", path.display())]
+    #[error("{} could not be {doing}: {source}", .path.display())]
     Disk { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("{subject}: there is no such result; it may have expired, or belong to somebody else{words}")]
     NoSuchResult { subject: String, words: Words },
@@ -49,6 +49,8 @@ pub enum FetchError {
     Refused { subject: String, status: u16, words: Words },
     #[error("{subject} could not be reached: {reason}; given up after {attempts} attempts")]
     Unreachable { subject: String, attempts: u32, reason: String },
+    #[error("{subject}: {reason}; the question may be running, and is not asked again by itself")]
+    Unanswered { subject: String, reason: String },
     #[error("{subject}: this is no answer of a server that keeps results: {what}")]
     Garbage { subject: String, what: String },
     #[error("the server's block {block} is damaged: {what}")]

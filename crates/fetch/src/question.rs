@@ -49,7 +49,7 @@ pub async fn ask(
                 Ok(id) => return Ok(server.result(id)),
                 Err(Trouble::Passing { reason, was_heard: true, .. }) => {
                     let subject = client.subject().to_owned();
-                    return Err(FetchError::Unreachable { subject, attempts: 1, reason });
+                    return Err(FetchError::Unanswered { subject, reason });
                 }
                 Err(trouble) => patience.after(trouble).await?,
             }

@@ -35,6 +35,7 @@ pub(crate) struct FileFlags {
 
 /// How a result is downloaded.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options for a download")]
 pub(crate) struct DownloadFlags {
     /// Token that proves who calls [env: TIDEGATE_BEARER, which lists of processes do not show]
     #[arg(long, value_name = "TOKEN", conflicts_with = "bearer_file")]
@@ -116,7 +117,9 @@ impl DownloadFlags {
             ("--partial", self.partial),
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) => Err(usage("--connect", &format!("{flag} is for a download from a server"))),
+            Some((flag, _)) => {
+                Err(Failure::Usage(format!("{flag} is for a download from a server, which --connect names")))
+            }
             None => Ok(()),
         }
     }
