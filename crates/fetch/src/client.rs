@@ -14,7 +14,7 @@ use crate::error::FetchError;
 use crate::options::FetchOptions;
 use crate::patience::Patience;
 use crate::refusal::Trouble;
-use crate::words::Words;
+use crate::words::{Words, printable};
 
 /// Idle connections are given up before a server does it.
 const IDLE_WITHIN: Duration = Duration::from_secs(5);
@@ -119,7 +119,7 @@ impl Client {
         let mut body = Vec::new();
         while let Some(chunk) = self.more(&mut response).await? {
             if body.len() + chunk.len() > bytes_max {
-                return Err(Trouble::Final(self.garbage(format!("it is longer than {bytes_max} bytes"))));
+                return Err(Trouble::Final(self.garbage(&format!("it is longer than {bytes_max} bytes"))));
             }
             body.extend_from_slice(&chunk);
         }
@@ -127,8 +127,8 @@ impl Client {
     }
 
     /// The error of an answer that cannot be read.
-    pub(crate) fn garbage(&self, what: String) -> FetchError {
-        FetchError::Garbage { subject: self.subject.clone(), what }
+    pub(crate) fn garbage(&self, what: &str) -> FetchError {
+        FetchError::Garbage { subject: self.subject.clone(), what: printable(what) }
     }
 
     async fn send(&self, request: RequestBuilder, within: Duration) -> Result<Response, Trouble> {

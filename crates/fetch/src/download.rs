@@ -22,6 +22,7 @@ use crate::manifest::{Block, Manifest, Status};
 use crate::options::FetchOptions;
 use crate::partial::Partial;
 use crate::tally::Tally;
+use crate::words::printable;
 use crate::writing::{Held, Writing};
 
 /// More connections to one server help nobody.
@@ -73,7 +74,7 @@ pub async fn fetch(
             .await?;
             Ok(fetched)
         }
-        Err(error) => Err(leave(partial, error, address, destination)),
+        Err(error) => Err(leave(partial, error, &command(address, destination, client.options()))),
     }
 }
 
@@ -178,7 +179,7 @@ fn refuse_incomplete(manifest: &Manifest, options: &FetchOptions) -> Result<(), 
 
 /// Why `manifest` is of a result that ended incomplete.
 fn reason(manifest: &Manifest) -> String {
-    manifest.reason.clone().unwrap_or_else(|| "the server does not say why".to_owned())
+    manifest.reason.as_deref().map_or_else(|| "the server does not say why".to_owned(), printable)
 }
 
 /// What `work` gives, unless `stop` comes first.
@@ -201,17 +202,27 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Leaves the blocks for another run, and says so with the `error`.
-fn leave(partial: Partial, error: FetchError, address: &ResultAddress, destination: &Destination) -> FetchError {
+fn leave(partial: Partial, error: FetchError, command: &str) -> FetchError {
     let blocks = partial.count();
     if blocks == 0 {
         partial.remove();
         return error;
     }
+    let kept = Kept { blocks, folder: partial.folder().to_owned(), command: command.to_owned() };
+    FetchError::Kept { error: Box::new(error), kept }
+}
+
+/// What goes on where a download of this result ended. It holds no secret, so that a link is not whole.
+fn command(address: &ResultAddress, destination: &Destination, options: &FetchOptions) -> String {
     let link = if address.link().is_some() { "?link=…" } else { "" };
-    let format = match destination.names_other_format() {
-        true => format!(" --format {}", destination.format().name()),
-        false => String::new(),
-    };
-    let command = format!("tidegate fetch '{address}{link}' -o '{}'{format}", destination.path().display());
-    FetchError::Kept { error: Box::new(error), kept: Kept { blocks, folder: partial.folder().to_owned(), command } }
+    let path = destination.path().display().to_string().replace('\'', r"'\''");
+    let mut command = format!("tidegate fetch '{address}{link}' -o '{path}'");
+    if destination.names_other_format() {
+        command.push_str(" --format ");
+        command.push_str(destination.format().name());
+    }
+    if options.takes_incomplete {
+        command.push_str(" --partial");
+    }
+    command
 }

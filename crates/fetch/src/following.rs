@@ -95,7 +95,7 @@ pub(crate) async fn read_once(client: &Client, address: &ResultAddress) -> Resul
     let response = client.get(address.manifest(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
     let body = client.body(response, MANIFEST_BYTES_MAX).await?;
     let manifest = Manifest::read(&body, address.id())
-        .map_err(|why| Trouble::Final(client.garbage(format!("its manifest cannot be read: {why}"))))?;
+        .map_err(|why| Trouble::Final(client.garbage(&format!("its manifest cannot be read: {why}"))))?;
     client.access().renew(&manifest);
     Ok(manifest)
 }

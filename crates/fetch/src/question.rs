@@ -66,9 +66,9 @@ async fn ask_once(client: &Client, url: Url, json: &str) -> Result<Uuid, Trouble
     let response = client.post(url, headers, json.to_owned()).await?;
     let body = client.body(response, ANSWER_BYTES_MAX).await?;
     let answer: Value = serde_json::from_slice(&body)
-        .map_err(|error| Trouble::Final(client.garbage(format!("it is no JSON: {error}"))))?;
+        .map_err(|error| Trouble::Final(client.garbage(&format!("it is no JSON: {error}"))))?;
     let id = answer["structured"]["id"].as_str().and_then(|id| Uuid::try_parse(id).ok());
-    id.ok_or_else(|| Trouble::Final(client.garbage("it names no stored result".to_owned())))
+    id.ok_or_else(|| Trouble::Final(client.garbage("it names no stored result")))
 }
 
 impl Question {

@@ -18,8 +18,7 @@ impl Words {
             Some(secret) if !secret.is_empty() => text.replace(secret, "…"),
             _ => text.to_owned(),
         };
-        let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self(printable.take(WORDS_CHARACTERS_MAX).collect::<String>().trim().to_owned())
+        Self(printable(&text))
     }
 
     /// What a body of problem details says, or a body of plain text.
@@ -35,6 +34,12 @@ impl Words {
         let sentences = [said("detail").or_else(|| said("title")), said("hint")];
         Self::new(&sentences.into_iter().flatten().collect::<Vec<_>>().join("; "), secret)
     }
+}
+
+/// `text` of a server without what a terminal would act upon, bounded.
+pub(crate) fn printable(text: &str) -> String {
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(WORDS_CHARACTERS_MAX).collect::<String>().trim().to_owned()
 }
 
 impl fmt::Display for Words {
