@@ -98,7 +98,7 @@ mod tests {
         let block =
             |index: u64| json!({"index": index, "first_row": 0, "rows": 2, "bytes": 9, "sha256": "a".repeat(64)});
         json!({
-            "id": ID, "uri": "tidegate://results/x", "status": "running", "rows": 4, "bytes": 18, "columns": [],
+            "id": ID.to_string(), "uri": "tidegate://results/x", "status": "running", "rows": 4, "bytes": 18, "columns": [],
             "blocks": [block(0), block(1)], "links": {"manifest": "/results/x?link=abc%2B1", "data": "/x"},
         })
     }
@@ -126,7 +126,7 @@ mod tests {
             *changed.pointer_mut(pointer).unwrap() = value;
             read(&changed).unwrap_err()
         };
-        assert!(with("/id", json!(Uuid::from_u128(8))).contains("it is one of"));
+        assert!(with("/id", json!(Uuid::from_u128(8).to_string())).contains("it is one of"));
         assert_eq!(with("/blocks/1/index", json!(2)), "block 1 is missing from it");
         assert_eq!(with("/blocks/0/sha256", json!("../../x")), "the hash of block 0 is no SHA-256");
         assert!(with("/blocks/0/bytes", json!(BLOCK_BYTES_MAX + 1)).starts_with("block 0 has"));

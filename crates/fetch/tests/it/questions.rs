@@ -26,7 +26,7 @@ async fn told(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Str
 #[tokio::test]
 async fn a_question_is_asked_once_and_names_its_result() {
     let server = Server::start(|_| {
-        Answer::json(&json!({"content": [], "structured": {"id": ID, "status": "running"}}).to_string())
+        Answer::json(&json!({"content": [], "structured": {"id": ID.to_string(), "status": "running"}}).to_string())
     })
     .await;
     let bearer = Some(Bearer::parse("tide_abc").unwrap());

@@ -85,7 +85,7 @@ impl Stored {
         let bytes: usize = self.blocks.iter().take(standing.blocks).map(Vec::len).sum();
         let (id, link) = (self.id, standing.link);
         let mut manifest = json!({
-            "id": id, "uri": format!("tidegate://results/{id}"), "status": standing.status,
+            "id": id.to_string(), "uri": format!("tidegate://results/{id}"), "status": standing.status,
             "created_at": "2026-11-22T12:00:00Z", "expires_at": "2026-11-22T13:00:00Z", "tool": "sql",
             "rows": rows * standing.blocks as i64, "bytes": bytes,
             "columns": [{"name": "id", "type": "Int64", "nullable": false}],
