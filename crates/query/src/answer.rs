@@ -104,6 +104,11 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Whether it ended before its rows did.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut().is_some()
+    }
+
     /// The rows that were shown, if there are more.
     pub(crate) fn rows_at_cut(&self) -> Option<u64> {
         self.cut().map(|(_, rows)| rows).filter(|rows| *rows > 0)

@@ -8,10 +8,10 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tidegate_core::{Error, Job, Metadata, ReplySender};
+use tidegate_core::{Budget, Content, Error, ErrorKind, Job, Metadata, ReplySender};
 
 use super::again::KEPT_AFTER;
-use super::flow::{Batches, Kind};
+use super::flow::{Batches, Kind, abandoned};
 use super::{Executor, Question, Rest};
 use crate::answer::{Answer, Hints, Next, Prospect};
 use crate::format::{Form, Format};
@@ -74,8 +74,8 @@ impl<'a> Keeper<'a> {
         job: &'a Arc<Job>,
     ) -> Option<Self> {
         let (Some(store), Rest::Kept { linked, .. }) = (store, question.rest) else { return None };
-        // The rows of a body would have to be held, however many there are.
-        if !matches!(form, Form::Content(_)) {
+        // The rows of a body, and of an answer without an end of its own, would have to be held, however many there are.
+        if !matches!(form, Form::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
         let database = question.database.name().to_owned();
@@ -200,12 +200,16 @@ impl Place<'_> {
             answer = answer.with_structured(&schema);
         }
         let mut batches = result.rows_from(row);
-        super::flow::stream(&mut batches, &mut answer, job, None).await?;
+        let streamed = super::flow::stream(&mut batches, &mut answer, job, None).await;
         drop(batches);
+        if let Err(error) = streamed {
+            return Err(abandoned(answer, error).await?);
+        }
         let mut hints = Hints { noun: kind.noun(), limit: String::new(), budget: String::new(), before: row };
+        let is_last = !answer.is_cut();
         let Some(shown) = answer.rows_at_cut() else {
             let metadata = answer.finish(&hints, None).await?;
-            return said_if_incomplete(result, metadata, job, reply).await;
+            return if is_last { said_if_incomplete(result, metadata, job, reply).await } else { Ok(metadata) };
         };
         let cursor = store.cursor(result, row + shown, question_of(job), job.caller());
         let next = Next { cursor, uri: self.is_linked.then(|| result.head().id.uri()) };
@@ -239,12 +243,12 @@ async fn said_if_incomplete(
     metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
     if job.format().is_none() {
         let line = format!("These are the last rows that were kept, and not all that there are: {reason}.");
-        reply.block(tidegate_core::Content::text(line)).await?;
+        reply.block(Content::text(line)).await?;
     }
     Ok(metadata)
 }
 
 pub(super) fn no_store() -> Error {
-    Error::new(tidegate_core::ErrorKind::Unavailable, "this server keeps no results")
+    Error::new(ErrorKind::Unavailable, "this server keeps no results")
         .with_hint("Ask for less with where, select or a smaller limit, and leave cursor and delivery out.")
 }

@@ -95,8 +95,7 @@ struct Preview<'a> {
 
 impl Preview<'_> {
     async fn answer(&self, started: std::time::Instant, is_again: bool) -> Result<(), Error> {
-        let stage = self.result.more_than(0).await;
-        if stage.blocks.is_empty() {
+        if self.result.next_block(0).await.is_none() {
             // The writer says why.
             return future::pending().await;
         }

@@ -111,14 +111,19 @@ impl Flow<'_> {
             },
             Err(error) => {
                 drop(batches);
-                // When the caller is gone there is nothing to close.
-                if error.kind() != ErrorKind::Cancelled {
-                    answer.abandon(&error).await?;
-                }
-                Err(error)
+                Err(abandoned(answer, error).await?)
             }
         }
     }
+}
+
+/// Closes `answer`, which `error` ended.
+pub(super) async fn abandoned(answer: Answer<'_>, error: Error) -> Result<Error, Error> {
+    // When the caller is gone there is nothing to close.
+    if error.kind() != ErrorKind::Cancelled {
+        answer.abandon(&error).await?;
+    }
+    Ok(error)
 }
 
 /// Lets the rows flow until they end or the answer does.

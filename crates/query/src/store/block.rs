@@ -4,7 +4,8 @@
 
 use std::io::Cursor;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
@@ -37,7 +38,8 @@ impl Block {
     /// The messages of its rows, without what stands before and after them: in a stream of several blocks they follow each
     /// other.
     pub fn messages(&self) -> Bytes {
-        self.0.slice(self.opening_bytes()..self.0.len() - END.len())
+        let opening_bytes = self.opening_bytes();
+        self.0.slice(opening_bytes..self.0.len().saturating_sub(END.len()).max(opening_bytes))
     }
 
     /// How long the stream of all `blocks` is, of which this is one.
@@ -78,9 +80,31 @@ pub(super) fn encoded(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), schema, options)?;
     for batch in batches {
-        writer.write(batch)?;
+        writer.write(&compact(batch)?)?;
     }
     writer.into_inner()
+}
+
+/// The rows of `batch` without values of dictionaries that they do not use: a part of a batch would bring those of the
+/// whole along.
+fn compact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let is_wide = |column: &ArrayRef| {
+        let values = column.as_any_dictionary_opt().map(|dictionary| dictionary.values().len());
+        values.is_some_and(|values| values > column.len())
+    };
+    if !batch.columns().iter().any(is_wide) {
+        return Ok(batch.clone());
+    }
+    let columns = batch.columns().iter().map(|column| {
+        let compacted = column.as_any_dictionary_opt().filter(|_| is_wide(column)).and_then(|dictionary| {
+            let values = cast(column, dictionary.values().data_type()).ok()?;
+            cast(&values, column.data_type()).ok()
+        });
+        // Values that cannot be gathered anew stay together.
+        compacted.unwrap_or_else(|| column.clone())
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)
 }
 
 /// The name of `bytes`.
@@ -91,8 +115,35 @@ pub(super) fn hash_of(bytes: &[u8]) -> String {
 
 /// Bytes that the rows of `batch` take in memory, and not what they share with others.
 pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
-    let columns = batch.columns().iter();
-    columns
-        .map(|column| column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()))
-        .sum()
+    batch.columns().iter().map(bytes_of_column).sum()
+}
+
+fn bytes_of_column(column: &ArrayRef) -> usize {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        let (used, all) = (column.len(), dictionary.values().len());
+        // No more values than rows are stored: see `compact`.
+        let values = bytes_of_column(dictionary.values());
+        let values = if used < all { values / all * used } else { values };
+        return values + plain_bytes(dictionary.keys());
+    }
+    if let Some(list) = column.as_list_opt::<i32>() {
+        let offsets = list.value_offsets();
+        return bytes_of_items(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 4;
+    }
+    if let Some(list) = column.as_list_opt::<i64>() {
+        let offsets = list.value_offsets();
+        return bytes_of_items(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 8;
+    }
+    if let Some(members) = column.as_struct_opt() {
+        return members.columns().iter().map(bytes_of_column).sum::<usize>() + column.len() / 8;
+    }
+    plain_bytes(column.as_ref())
+}
+
+fn bytes_of_items(items: &ArrayRef, from: usize, to: usize) -> usize {
+    bytes_of_column(&items.slice(from, to.saturating_sub(from)))
+}
+
+fn plain_bytes(column: &dyn Array) -> usize {
+    column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())
 }

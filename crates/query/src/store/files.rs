@@ -4,7 +4,7 @@
 //! earlier one left.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -32,15 +32,24 @@ pub(super) struct Folder {
 /// What an earlier process left of one result.
 pub(super) struct Found {
     pub(super) head: Head,
+    /// Those that follow each other and lie in the folder as long as they were.
     pub(super) blocks: Vec<BlockFacts>,
     /// None if it never came to its end.
     pub(super) end: Option<Option<String>>,
+    /// Whether the manifest names more blocks than these.
+    pub(super) is_cut: bool,
+    /// How long the lines of the manifest are that are whole.
+    whole_bytes: u64,
 }
 
-/// A manifest that is being written. Nothing comes after its end.
+/// The folder of a result that is being written: its blocks and its manifest. Nothing comes after its end.
 #[derive(Debug)]
-pub(super) struct ManifestFile {
-    file: File,
+pub(super) struct ResultFiles {
+    folder: PathBuf,
+    /// None before the first line.
+    manifest: Option<File>,
+    /// How long the manifest is as far as its lines are whole.
+    whole_bytes: u64,
     has_ended: bool,
 }
 
@@ -87,10 +96,28 @@ impl Folder {
             let Ok(id) = entry.file_name().to_string_lossy().parse::<ResultId>() else { continue };
             match found(&entry.path()).filter(|found| found.head.id == id) {
                 Some(found) => results.push(found),
-                None => fs::remove_dir_all(entry.path())?,
+                // What cannot be taken away is none of ours, and harms nobody.
+                None => drop(fs::remove_dir_all(entry.path())),
             }
         }
         Ok(results)
+    }
+
+    /// Takes away what processes that have ended left in other places, and whose time is over at `now_ms`: nobody else
+    /// may ever take these places again.
+    pub(super) fn clear_others(&self, now_ms: u64) {
+        let root = self.path.parent().unwrap_or(&self.path);
+        for path in (0..PLACES_MAX).map(|number| root.join(number.to_string())).filter(|path| *path != self.path) {
+            let Ok(lock) = File::open(path.join(LOCK)) else { continue };
+            if lock.try_lock().is_err() {
+                continue;
+            }
+            let place = Self { path, _lock: lock };
+            let found = place.found().unwrap_or_default().into_iter();
+            for late in found.filter(|found| found.head.expires_at_ms <= now_ms) {
+                let _ = fs::remove_dir_all(place.of(late.head.id));
+            }
+        }
     }
 
     /// Where the result `id` lies.
@@ -99,43 +126,68 @@ impl Folder {
     }
 }
 
-impl ManifestFile {
-    /// A new manifest, whose head is written.
-    pub(super) fn create(folder: &Path, head: Head) -> io::Result<Self> {
-        make_folder(folder)?;
-        let file = private_file(&folder.join(MANIFEST), OpenOptions::new().append(true).create_new(true))?;
-        let mut manifest = Self { file, has_ended: false };
-        manifest.append(&Line::Head(head))?;
-        Ok(manifest)
+impl ResultFiles {
+    /// Those of a result that has none yet, in `folder`.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, manifest: None, whole_bytes: 0, has_ended: false }
     }
 
-    /// The manifest of an earlier process, to say its end.
-    pub(super) fn reopen(folder: &Path) -> io::Result<Self> {
-        private_file(&folder.join(MANIFEST), OpenOptions::new().append(true))
-            .map(|file| Self { file, has_ended: false })
+    /// Makes the folder and a manifest whose head is written.
+    pub(super) fn begin(&mut self, head: Head) -> io::Result<()> {
+        // Where the place has vanished it is not made again: another process may take one of the same name.
+        fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
+        let mut options = OpenOptions::new();
+        self.manifest = Some(private_file(&self.folder.join(MANIFEST), options.append(true).create_new(true))?);
+        self.append(&Line::Head(head))
     }
 
-    /// Adds a line, at once and whole.
-    pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
-        if self.has_ended {
-            return Err(io::Error::other("the manifest has ended"));
-        }
-        self.has_ended = matches!(line, Line::End { .. });
+    /// The files of an earlier process, to say its end. What it did not finish is cut off.
+    pub(super) fn reopen(folder: PathBuf, found: &Found) -> io::Result<Self> {
+        let manifest = private_file(&folder.join(MANIFEST), OpenOptions::new().append(true))?;
+        manifest.set_len(found.whole_bytes)?;
+        Ok(Self { folder, manifest: Some(manifest), whole_bytes: found.whole_bytes, has_ended: false })
+    }
+
+    /// Adds the block `index`: first its bytes, then the line that makes it exist.
+    pub(super) fn add(&mut self, index: usize, bytes: &[u8], facts: &BlockFacts) -> io::Result<()> {
+        self.check_open()?;
+        let path = block_path(&self.folder, index);
+        let mut options = OpenOptions::new();
+        let written = private_file(&path, options.write(true).create(true).truncate(true))
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| self.append(&Line::Block(facts.clone())));
+        // A part of it would only take the room of others.
+        written.inspect_err(|_| drop(fs::remove_file(path)))
+    }
+
+    /// Says how it ended. Nothing comes after that, even if it could not be said.
+    pub(super) fn end(&mut self, incomplete: Option<String>) -> io::Result<()> {
+        self.check_open()?;
+        self.has_ended = true;
+        self.append(&Line::End { incomplete })
+    }
+
+    fn check_open(&self) -> io::Result<()> {
+        if self.has_ended { Err(io::Error::other("the result has ended")) } else { Ok(()) }
+    }
+
+    /// Adds a line, whole or not at all.
+    fn append(&mut self, line: &Line) -> io::Result<()> {
+        let manifest = self.manifest.as_mut().ok_or_else(|| io::Error::other("there is no manifest"))?;
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        self.file.write_all(&text)
+        manifest.write_all(&text).inspect_err(|_| drop(manifest.set_len(self.whole_bytes)))?;
+        self.whole_bytes += text.len() as u64;
+        Ok(())
     }
 }
 
-/// Writes the block `index` of the result in `folder`.
-pub(super) fn write_block(folder: &Path, index: usize, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    private_file(&block_path(folder, index), options.write(true).create(true).truncate(true))?.write_all(bytes)
-}
-
-/// The bytes of the block `index` of the result in `folder`.
-pub(super) fn read_block(folder: &Path, index: usize) -> io::Result<Vec<u8>> {
-    fs::read(block_path(folder, index))
+/// The bytes of the block `index` of the result in `folder`, and no more than tell that they are not those of `facts`.
+pub(super) fn read_block(folder: &Path, index: usize, facts: &BlockFacts) -> io::Result<Vec<u8>> {
+    let file = File::open(block_path(folder, index))?;
+    let mut bytes = Vec::new();
+    file.take(facts.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn block_path(folder: &Path, index: usize) -> PathBuf {
@@ -145,25 +197,43 @@ fn block_path(folder: &Path, index: usize) -> PathBuf {
 /// Reads a manifest as far as it is whole: the line at which its writer was interrupted says nothing.
 fn found(folder: &Path) -> Option<Found> {
     let mut reader = BufReader::new(File::open(folder.join(MANIFEST)).ok()?);
-    let Some(Line::Head(head)) = next_line(&mut reader) else { return None };
-    let mut found = Found { head, blocks: Vec::new(), end: None };
-    while let (None, Some(line)) = (&found.end, next_line(&mut reader)) {
+    let (Line::Head(head), mut whole_bytes) = next_line(&mut reader)? else { return None };
+    let (mut blocks, mut end): (Vec<BlockFacts>, _) = (Vec::new(), None);
+    while let (None, Some((line, bytes))) = (&end, next_line(&mut reader)) {
         match line {
             Line::Head(_) => return None,
-            Line::Block(facts) => found.blocks.push(facts),
-            Line::End { incomplete } => found.end = Some(incomplete),
+            Line::Block(facts) => blocks.push(facts),
+            Line::End { incomplete } => end = Some(incomplete),
         }
+        whole_bytes += bytes;
     }
+    let named = blocks.len();
+    blocks.truncate(following(folder, &blocks));
     // Without a block there is not even a first row, and nobody knows the columns.
+    let found = Found { is_cut: blocks.len() < named, head, blocks, end, whole_bytes };
     (!found.blocks.is_empty()).then_some(found)
 }
 
-fn next_line(reader: &mut impl BufRead) -> Option<Line> {
+/// How many of `blocks` follow each other, from the first one on, and lie in `folder`: after a failure of the machine
+/// the manifest may name what never reached the disk.
+fn following(folder: &Path, blocks: &[BlockFacts]) -> usize {
+    let mut rows = 0_u64;
+    let next = |(index, facts): &(usize, &BlockFacts)| {
+        let is_next = facts.first_row == rows;
+        rows = rows.saturating_add(facts.rows);
+        let file = || fs::metadata(block_path(folder, *index)).ok();
+        is_next && file().is_some_and(|file| file.is_file() && file.len() == facts.bytes)
+    };
+    blocks.iter().enumerate().take_while(next).count()
+}
+
+/// The next line, if it is whole, and how long it is.
+fn next_line(reader: &mut impl BufRead) -> Option<(Line, u64)> {
     let mut text = Vec::new();
-    let mut bounded = io::Read::take(reader, LINE_BYTES_MAX as u64);
+    let mut bounded = Read::take(reader, LINE_BYTES_MAX as u64);
     bounded.read_until(b'\n', &mut text).ok()?;
     let whole = text.strip_suffix(b"\n")?;
-    serde_json::from_slice(whole).ok()
+    Some((serde_json::from_slice(whole).ok()?, text.len() as u64))
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use tidegate_core::{Error, ErrorKind};
 use uuid::Uuid;
 
 /// Names a stored result; unguessable.
@@ -29,9 +30,16 @@ impl fmt::Display for ResultId {
 }
 
 impl FromStr for ResultId {
-    type Err = uuid::Error;
+    type Err = Error;
 
+    /// Reads an id as it is written: other spellings of a UUID would be other addresses of the same result.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+        let id = text.parse().map(Self).ok().filter(|id: &Self| id.to_string() == text);
+        id.ok_or_else(|| absent(text))
     }
+}
+
+/// What is said of a result that does not exist, or belongs to somebody else.
+pub(super) fn absent(id: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))
 }

@@ -19,6 +19,8 @@ pub struct StoreLimits {
     pub free_bytes: u64,
     /// Results kept, of all principals.
     pub results: usize,
+    /// Of these, those of one principal, so that many small ones do not drive out those of others.
+    pub results_of_one: usize,
     /// Results that are being written at the same time.
     pub running: usize,
     /// Of these, those of one principal, where callers can be told apart.
@@ -38,6 +40,7 @@ impl Default for StoreLimits {
             bytes_of_one: 2 * 1024 * MIB,
             free_bytes: 1024 * MIB,
             results: 1_000,
+            results_of_one: 250,
             running: 16,
             running_of_one: 4,
             timeout: Duration::from_secs(10 * 60),

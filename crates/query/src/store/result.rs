@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -80,6 +81,10 @@ pub struct StoredResult {
     /// Who asked, as long as this process lives.
     pub(super) maker: Option<Caller>,
     pub(super) stage: watch::Sender<Stage>,
+    /// The bytes of its blocks.
+    stored_bytes: AtomicU64,
+    /// The room that was made for the block that is being written.
+    claimed_bytes: AtomicU64,
 }
 
 impl StoredResult {
@@ -90,7 +95,9 @@ impl StoredResult {
         maker: Option<Caller>,
         stage: Stage,
     ) -> Arc<Self> {
-        Arc::new(Self { head, folder, schema, maker, stage: watch::Sender::new(stage) })
+        let stored_bytes = AtomicU64::new(stage.bytes());
+        let stage = watch::Sender::new(stage);
+        Arc::new(Self { head, folder, schema, maker, stage, stored_bytes, claimed_bytes: AtomicU64::new(0) })
     }
 
     /// What was known of it before its first row.
@@ -108,12 +115,33 @@ impl StoredResult {
         self.stage.borrow().clone()
     }
 
-    /// Waits until it has more than `blocks` blocks or has ended.
-    pub async fn more_than(&self, blocks: usize) -> Stage {
+    /// How it ended; none while it is being written.
+    pub fn end(&self) -> Option<End> {
+        self.stage.borrow().end.clone()
+    }
+
+    /// What is known of the block `index`, which is waited for; none when the result ended without it.
+    pub async fn next_block(&self, index: usize) -> Option<BlockFacts> {
         let mut stages = self.stage.subscribe();
-        let stage = stages.wait_for(|stage| stage.blocks.len() > blocks || stage.end.is_some()).await;
+        let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
         // The sender is this result, which lives as long as it is borrowed.
-        stage.map(|stage| stage.clone()).unwrap_or_default()
+        stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
+    }
+
+    /// The room that it takes: that of its blocks, and what was claimed for the next.
+    pub(super) fn size(&self) -> u64 {
+        self.stored_bytes.load(Ordering::Acquire).saturating_add(self.claimed_bytes.load(Ordering::Acquire))
+    }
+
+    /// Counts `bytes` as taken until the block that needs them is there, or never will be.
+    pub(super) fn claim(&self, bytes: u64) {
+        self.claimed_bytes.store(bytes, Ordering::Release);
+    }
+
+    /// Lets readers see a block that was written.
+    pub(super) fn grow(&self, facts: BlockFacts) {
+        self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
+        self.stage.send_modify(|stage| stage.blocks.push(facts));
     }
 
     /// The block `index`, whose hash was right.
@@ -121,17 +149,19 @@ impl StoredResult {
     /// # Errors
     /// `NotFound` when it is not there, or not yet; internal when its bytes are not those that were written.
     pub async fn block(&self, index: usize) -> Result<Block, Error> {
-        let stage = self.stage();
-        let Some(facts) = stage.blocks.get(index) else { return Err(self.no_block(index, &stage)) };
+        let facts = {
+            let stage = self.stage.borrow();
+            stage.blocks.get(index).cloned().ok_or_else(|| self.no_block(index, &stage))?
+        };
         let folder = self.folder.clone();
-        let (bytes, hash) = on_a_thread(move || {
-            let bytes = files::read_block(&folder, index)?;
-            let hash = hash_of(&bytes);
-            Ok((bytes, hash))
+        let (bytes, is_right) = on_a_thread(move || {
+            let bytes = files::read_block(&folder, index, &facts)?;
+            let is_right = hash_of(&bytes) == facts.sha256;
+            Ok((bytes, is_right))
         })
         .await
         .map_err(|error| self.unreadable(index, &error))?;
-        if hash != facts.sha256 {
+        if !is_right {
             let message =
                 format!("block {index} of the stored result {} is damaged on the server's disk", self.head.id);
             return Err(Error::new(ErrorKind::Internal, message).with_hint("Ask the question again."));
@@ -195,8 +225,7 @@ impl Reading {
             if self.failed {
                 return None;
             }
-            let stage = self.result.more_than(self.index).await;
-            let facts = stage.blocks.get(self.index)?;
+            let facts = self.result.next_block(self.index).await?;
             let skipped = self.row.saturating_sub(facts.first_row);
             match self.read(skipped).await {
                 Ok(batches) => self.ready = batches,

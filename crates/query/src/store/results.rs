@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind, Job, Links};
 use tokio::task::AbortHandle;
 
-use super::block::Block;
+use super::block::{Block, hash_of};
 use super::cache::{self, CacheKey};
-use super::files::{Folder, Found, ManifestFile};
-use super::id::ResultId;
+use super::files::{self, Folder, Found, ResultFiles};
+use super::id::{ResultId, absent};
 use super::limits::StoreLimits;
-use super::manifest::{Head, Line};
+use super::manifest::Head;
 use super::owner::Owner;
 use super::quota::{self, has_ended};
 use super::result::{End, Stage, StoredResult, on_a_thread};
@@ -79,6 +79,7 @@ impl ResultStore {
         };
         let (folder, key, found) = on_a_thread(move || {
             let folder = Folder::claim(&path)?;
+            folder.clear_others(now_ms());
             let (key, found) = (folder.key()?, folder.found()?);
             Ok((folder, key, found))
         })
@@ -122,35 +123,25 @@ impl ResultStore {
     /// # Errors
     /// `RateLimited` when as many are being written as may be; `Unavailable` when there is no room or no folder.
     pub async fn begin(self: &Arc<Self>, asked: Asked<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
-        let owner = Owner::of(asked.job.caller());
         let created_at_ms = now_ms();
         let head = Head {
             id: ResultId::new(),
-            owner: owner.clone(),
+            owner: Owner::of(asked.job.caller()),
             tool: asked.job.target().name().to_owned(),
             database: asked.database.to_owned(),
             job: asked.job.id().0,
             created_at_ms,
-            expires_at_ms: created_at_ms + ms(self.limits.time_to_live),
+            expires_at_ms: created_at_ms.saturating_add(ms(self.limits.time_to_live)),
         };
         let folder = self.folder.of(head.id);
         let maker = Caller { state: None, ..asked.job.caller().clone() };
         let portable = Portable::new(schema, BatchFormat::Arrow);
         let columns = portable.schema().clone();
-        let result = StoredResult::new(head.clone(), folder.clone(), columns, Some(maker), Stage::default());
-        // Counted from here on, so that many who begin at once do not pass together.
+        let result = StoredResult::new(head, folder, columns, Some(maker), Stage::default());
+        // Counted from here on, so that many who begin at once do not pass together. Whatever becomes of the writer, it
+        // gives its place back.
         self.admit(&result)?;
-        let manifest = async {
-            self.make_room(&owner, 0).await?;
-            on_a_thread(move || ManifestFile::create(&folder, head)).await.map_err(|error| unwritable(&error))
-        };
-        match manifest.await {
-            Ok(manifest) => Ok(ResultWriter::new(self.clone(), result, portable, manifest, asked)),
-            Err(error) => {
-                self.index.lock().results.remove(&result.head.id);
-                Err(error)
-            }
-        }
+        ResultWriter::new(self.clone(), result, portable, asked).begin().await
     }
 
     /// The result `id`, if it belongs to `caller`.
@@ -164,7 +155,7 @@ impl ResultStore {
             Some(result) if result.head.expires_at_ms > now_ms() => Ok(result.clone()),
             Some(_) => Err(expired()),
             None if index.gone.contains(&(id, owner)) => Err(expired()),
-            None => Err(Error::new(ErrorKind::NotFound, format!("there is no stored result {id}"))),
+            None => Err(absent(id)),
         }
     }
 
@@ -207,31 +198,38 @@ impl ResultStore {
     /// Takes away what has expired.
     pub async fn sweep(&self) {
         let now = now_ms();
-        let late: Vec<ResultId> = {
-            let index = self.index.lock();
-            index
-                .results
-                .values()
-                .filter(|it| it.head.expires_at_ms <= now && has_ended(it))
-                .map(|it| it.head.id)
-                .collect()
+        let late: Vec<Arc<StoredResult>> = {
+            let mut index = self.index.lock();
+            let late = index.results.values().filter(|it| it.head.expires_at_ms <= now && has_ended(it));
+            let late: Vec<_> = late.cloned().collect();
+            late.iter().for_each(|result| index.forget(result, "it has expired"));
+            late
         };
-        self.remove(&late, "it has expired").await;
+        clear(late).await;
     }
 
-    /// Makes room for `bytes` more of `owner`.
+    /// Makes room for `bytes` more of `writing`, which they are counted to from then on.
     ///
     /// # Errors
-    /// `Unavailable` with what there is too little of.
-    pub(super) async fn make_room(&self, owner: &Owner, bytes: u64) -> Result<(), Error> {
-        let leaving = quota::leaving(&self.index.lock().results, &self.limits, owner, bytes);
-        let leaving = leaving.map_err(|shortage| Error::new(ErrorKind::Unavailable, shortage.reason()))?;
-        self.remove(&leaving, "it made room for newer ones").await;
+    /// `Unavailable` with what there is too little of; nothing was taken away for it then.
+    pub(super) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
         let folder = self.folder.path().to_owned();
         let free = on_a_thread(move || Ok(free_bytes(&folder))).await.ok().flatten();
-        if free.is_some_and(|free| free < self.limits.free_bytes.saturating_add(bytes)) {
-            return Err(Error::new(ErrorKind::Unavailable, "the server's disk has too little room left"));
-        }
+        let unavailable = |message: &str| Error::new(ErrorKind::Unavailable, message);
+        let leaving = {
+            let mut index = self.index.lock();
+            let leaving = quota::leaving(&index.results, &self.limits, writing, bytes);
+            let leaving = leaving.map_err(|shortage| unavailable(shortage.reason()))?;
+            let freed: u64 = leaving.iter().map(|result| result.size()).sum();
+            let needed = self.limits.free_bytes.saturating_add(bytes);
+            if free.is_some_and(|free| free.saturating_add(freed) < needed) {
+                return Err(unavailable("the server's disk has too little room left"));
+            }
+            writing.claim(bytes);
+            leaving.iter().for_each(|result| index.forget(result, "it made room for newer ones"));
+            leaving
+        };
+        clear(leaving).await;
         Ok(())
     }
 
@@ -252,56 +250,58 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Forgets a result of which nothing was written.
-    pub(super) fn discard(&self, result: &StoredResult) {
+    /// Takes away a result of which nothing was written, for the reason that ended it; keeps others waiting.
+    pub(super) fn discard(&self, result: &StoredResult, end: End) {
         self.index.lock().results.remove(&result.head.id);
+        result.stage.send_modify(|stage| stage.end = end.reason().map(End::Removed));
         // A folder with a manifest and no block; what is left of it goes at the next start.
         let _ = std::fs::remove_dir_all(&result.folder);
     }
 
-    /// Takes results away, with what readers of them are told.
-    async fn remove(&self, ids: &[ResultId], reason: &str) {
-        for id in ids {
-            let removed = {
-                let mut index = self.index.lock();
-                let result = index.results.get(id).cloned();
-                result.inspect(|result| index.forget(result, reason))
-            };
-            let Some(result) = removed else { continue };
-            let folder = result.folder.clone();
-            // What is left of it is found and taken away at the next start.
-            let _ = on_a_thread(move || std::fs::remove_dir_all(folder)).await;
-        }
-    }
-
     /// Enters what an earlier process left. What it was still writing is not whole, and says so.
     async fn take_over(&self, found: Found) {
-        let Found { head, blocks, end } = found;
-        let folder = self.folder.of(head.id);
-        let reason = || "the server was stopped while it was being written".to_owned();
-        let end_now = match &end {
-            Some(None) => End::Complete,
-            Some(Some(reason)) => End::Incomplete(reason.clone()),
-            None => End::Incomplete(reason()),
-        };
+        let folder = self.folder.of(found.head.id);
         let path = folder.clone();
-        let schema = on_a_thread(move || {
-            if end.is_none() {
-                ManifestFile::reopen(&path)?.append(&Line::End { incomplete: Some(reason()) })?;
+        let read = on_a_thread(move || {
+            let end = match &found.end {
+                _ if found.is_cut => End::Incomplete("the rest of it is missing on the server's disk".to_owned()),
+                Some(None) => End::Complete,
+                Some(Some(reason)) => End::Incomplete(reason.clone()),
+                None => End::Incomplete("the server was stopped while it was being written".to_owned()),
+            };
+            if found.end.is_none() {
+                ResultFiles::reopen(path.clone(), &found)?.end(end.reason())?;
             }
-            super::files::read_block(&path, 0)
-        })
-        .await
-        .ok()
-        .and_then(|bytes| Block(bytes.into()).schema().ok());
-        let Some(schema) = schema else {
+            let first = files::read_block(&path, 0, &found.blocks[0])?;
+            let is_right = hash_of(&first) == found.blocks[0].sha256;
+            Ok((found, end, is_right.then(|| Block(first.into()))))
+        });
+        let read = read.await.ok().and_then(|(found, end, first)| Some((found, end, first?.schema().ok()?)));
+        let Some((Found { head, blocks, .. }, end, schema)) = read else {
+            // Nobody knows its columns.
             let _ = on_a_thread(move || std::fs::remove_dir_all(folder)).await;
             return;
         };
         let id = head.id;
-        let stage = Stage { blocks, end: Some(end_now) };
+        let stage = Stage { blocks, end: Some(end) };
         self.index.lock().results.insert(id, StoredResult::new(head, folder, schema, None, stage));
     }
+}
+
+/// Takes the files of `results` away, which are forgotten already.
+async fn clear(results: Vec<Arc<StoredResult>>) {
+    if results.is_empty() {
+        return;
+    }
+    let cleared = on_a_thread(move || {
+        for result in results {
+            // What is left of it is found and taken away at the next start.
+            let _ = std::fs::remove_dir_all(&result.folder);
+        }
+        Ok(())
+    });
+    // It ends by itself, whether or not somebody waits.
+    let _ = cleared.await;
 }
 
 impl Index {

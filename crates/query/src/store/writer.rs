@@ -16,8 +16,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::block::{bytes_of, encoded, hash_of};
-use super::files::{self, ManifestFile};
-use super::manifest::{BlockFacts, Line};
+use super::files::ResultFiles;
+use super::manifest::BlockFacts;
 use super::result::{End, StoredResult, on_a_thread};
 use super::results::{Asked, ResultStore, unwritable};
 use crate::body::Portable;
@@ -45,7 +45,8 @@ pub struct ResultWriter {
     store: Arc<ResultStore>,
     result: Arc<StoredResult>,
     portable: Portable,
-    manifest: Arc<Mutex<ManifestFile>>,
+    /// Whoever has them has a thread for such work.
+    files: Arc<Mutex<ResultFiles>>,
     bytes_max: Option<u64>,
     rows_max: Option<u64>,
     /// Rows that wait for their block.
@@ -66,14 +67,14 @@ impl ResultWriter {
         store: Arc<ResultStore>,
         result: Arc<StoredResult>,
         portable: Portable,
-        manifest: ManifestFile,
         asked: Asked<'_>,
     ) -> Self {
+        let files = Arc::new(Mutex::new(ResultFiles::new(result.folder.clone())));
         Self {
             store,
             result,
             portable,
-            manifest: Arc::new(Mutex::new(manifest)),
+            files,
             bytes_max: asked.bytes_max,
             rows_max: asked.rows_max,
             waiting: Vec::new(),
@@ -84,6 +85,27 @@ impl ResultWriter {
             writing: None,
             has_ended: false,
         }
+    }
+
+    /// Makes the files.
+    ///
+    /// # Errors
+    /// `Unavailable` when there is no room, or they cannot be made.
+    pub(super) async fn begin(mut self) -> Result<Self, Error> {
+        match self.make_files().await {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.end(End::Incomplete(error.message().to_owned())).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn make_files(&mut self) -> Result<(), Error> {
+        self.store.make_room(&self.result, 0).await?;
+        let (files, head) = (self.files.clone(), self.result.head.clone());
+        let made = on_a_thread(move || files.lock().begin(head)).await;
+        made.map_err(|error| unwritable(&error))
     }
 
     /// The result that it writes.
@@ -101,7 +123,8 @@ impl ResultWriter {
         let taken = self.take_in(&mut batches, counted, job).await;
         // Stops the query before the last words are written.
         drop(batches);
-        let left = self.leave(true).await;
+        // What failed before its first row leaves nothing.
+        let left = self.leave(taken.is_ok()).await;
         let left = if left.is_ok() { self.written().await } else { left };
         match taken.and_then(|end| left.map(|()| end)) {
             Ok(end) => Ok(self.end(end).await),
@@ -130,6 +153,10 @@ impl ResultWriter {
             job.count_rows(self.rows.max(counted) - before);
             if let ControlFlow::Break(end) = taken {
                 return Ok(end);
+            }
+            // Where rows come without a pause nothing else looks at the clock.
+            if self.due.is_some_and(|due| due <= Instant::now()) {
+                self.leave(false).await?;
             }
         }
     }
@@ -179,53 +206,70 @@ impl ResultWriter {
             return Ok(());
         }
         // Before they are compressed they are hardly ever smaller.
-        self.store.make_room(&self.result.head.owner, self.waiting_bytes as u64).await?;
+        self.store.make_room(&self.result, self.waiting_bytes as u64).await?;
         let batches = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
         self.due = None;
         self.block_bytes = (self.block_bytes * 2).min(self.store.limits().block_bytes.max(FIRST_BLOCK_BYTES));
-        let (result, manifest) = (self.result.clone(), self.manifest.clone());
+        let (result, files) = (self.result.clone(), self.files.clone());
         self.writing = Some(tokio::task::spawn_blocking(move || {
-            let bytes = encoded(result.schema(), &batches).map_err(io::Error::other)?;
-            let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
-            let facts = BlockFacts { first_row, rows, bytes: bytes.len() as u64, sha256: hash_of(&bytes) };
-            files::write_block(&result.folder, index, &bytes)?;
-            let mut manifest = manifest.lock();
-            manifest.append(&Line::Block(facts.clone()))?;
-            result.stage.send_modify(|stage| stage.blocks.push(facts));
-            Ok(())
+            let written = (|| {
+                let bytes = encoded(result.schema(), &batches).map_err(io::Error::other)?;
+                let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+                let facts = BlockFacts { first_row, rows, bytes: bytes.len() as u64, sha256: hash_of(&bytes) };
+                // Readers see it before the next one is written, or the end.
+                let mut files = files.lock();
+                files.add(index, &bytes, &facts)?;
+                result.grow(facts);
+                Ok(())
+            })();
+            result.claim(0);
+            written
         }));
         Ok(())
     }
 
-    /// Waits until the block that is being written is there for readers.
+    /// Waits until the block that is being written is there for readers. If it will never be, neither will what waits:
+    /// rows after a gap are no part of the whole.
     async fn written(&mut self) -> Result<(), Error> {
-        let Some(writing) = self.writing.take() else { return Ok(()) };
+        let Some(writing) = &mut self.writing else { return Ok(()) };
         let written = writing.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-        written.map_err(|error| unwritable(&error))
+        self.writing = None;
+        written.map_err(|error| {
+            self.waiting.clear();
+            self.waiting_bytes = 0;
+            self.due = None;
+            unwritable(&error)
+        })
     }
 
     async fn end(mut self, end: End) -> Written {
         self.has_ended = true;
-        let (manifest, incomplete) = (self.manifest.clone(), end.reason());
-        let said = on_a_thread(move || manifest.lock().append(&Line::End { incomplete })).await;
-        // What has no end on the disk is not whole after a restart; it must not be before one.
-        let end = match said {
-            Ok(()) => end,
-            Err(_) => End::Incomplete("the server could not write its end".to_owned()),
-        };
-        self.close(end.clone());
+        let ending = self.ending(end.clone());
+        let end = on_a_thread(move || Ok(ending())).await.unwrap_or(end);
         let stage = self.result.stage();
         Written { rows: stage.rows(), bytes: stage.bytes(), end }
     }
 
-    /// Tells readers of the end. A result without a single block is none.
-    fn close(&self, end: End) {
-        self.result.stage.send_modify(|stage| {
-            stage.end.get_or_insert(end);
-        });
-        if self.result.stage.borrow().blocks.is_empty() {
-            self.store.discard(&self.result);
+    /// What writes down the end and tells readers of it, and says what became of it; it keeps others waiting. A result
+    /// without a single block is none: it is taken away.
+    fn ending(&self, end: End) -> impl FnOnce() -> End + Send + 'static {
+        let (store, result, files) = (self.store.clone(), self.result.clone(), self.files.clone());
+        move || {
+            let said = files.lock().end(end.reason());
+            // What has no end on the disk is not whole after a restart; it must not be before one.
+            let end = match said {
+                Ok(()) => end,
+                Err(_) if end != End::Complete => end,
+                Err(_) => End::Incomplete("the server could not write its end".to_owned()),
+            };
+            result.claim(0);
+            if result.stage.borrow().blocks.is_empty() {
+                store.discard(&result, end.clone());
+            } else {
+                result.stage.send_modify(|stage| stage.end = Some(end.clone()));
+            }
+            end
         }
     }
 }
@@ -235,9 +279,10 @@ impl Drop for ResultWriter {
         if self.has_ended {
             return;
         }
-        let end = End::Incomplete("the query was ended before its last row".to_owned());
-        // One short line; without it the next start would find the same.
-        let _ = self.manifest.lock().append(&Line::End { incomplete: end.reason() });
-        self.close(end);
+        let ending = self.ending(End::Incomplete("the query was ended before its last row".to_owned()));
+        // Without a runtime the process ends, and the next one finds what was left.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn_blocking(ending);
+        }
     }
 }

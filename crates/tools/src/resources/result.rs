@@ -10,7 +10,7 @@ use tidegate_core::{
     AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Lasting, Metadata,
     ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind,
 };
-use tidegate_query::{BodyWriter, END_OF_STREAM, End, Presentation, ResultId, ResultStore, Rows, StoredResult};
+use tidegate_query::{BodyWriter, END_OF_STREAM, End, Presentation, ResultStore, Rows, StoredResult};
 
 use super::{JSON, uri_template};
 use crate::node::NodeView;
@@ -55,9 +55,7 @@ fn template(text: &str, name: &str, description: &str, handler: impl Handler) ->
 /// The result that the call names, if it belongs to the caller.
 fn asked(store: &ResultStore, job: &Job) -> Result<Arc<StoredResult>, Error> {
     let name = job.variable("id").unwrap_or_default();
-    let absent = || Error::new(ErrorKind::NotFound, format!("there is no stored result {name}"));
-    let id: ResultId = name.parse().map_err(|_| absent())?;
-    store.get(id, job.caller())
+    store.get(name.parse()?, job.caller())
 }
 
 struct Manifest(Arc<ResultStore>);
@@ -94,7 +92,7 @@ impl Handler for OneBlock {
             return Err(absent());
         }
         let block = result.block(index).await?;
-        let hash = result.stage().blocks.get(index).map(|facts| facts.sha256.clone()).unwrap_or_default();
+        let hash = result.next_block(index).await.map(|facts| facts.sha256).unwrap_or_default();
         let Some(format) = job.format() else { return embedded(&job, &reply, block.bytes()).await };
         if format == AnswerFormat::Arrow {
             let bytes = Some(block.bytes().len() as u64);
@@ -152,7 +150,7 @@ impl Handler for Data {
         }?;
         let mut metadata = Metadata::new();
         metadata.insert("dev.tidegate/rows".to_owned(), result.stage().rows().into());
-        metadata.insert("dev.tidegate/truncated".to_owned(), (result.stage().end != Some(End::Complete)).into());
+        metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(End::Complete)).into());
         Ok(metadata)
     }
 }
@@ -191,14 +189,12 @@ fn whole(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
 /// All blocks as one stream of Arrow: their messages as they are, between one opening and one end.
 async fn spliced(result: &Arc<StoredResult>, takes_part: bool, job: &Job, reply: &ReplySender) -> Result<(), Error> {
     let mut index = 0;
-    loop {
-        let stage = result.more_than(index).await;
-        let Some(facts) = stage.blocks.get(index) else { break };
+    while let Some(facts) = result.next_block(index).await {
         let block = result.block(index).await?;
         if index == 0 {
-            let bytes = Some(block.stream_bytes(&stage.blocks));
-            let is_complete = stage.end == Some(End::Complete);
-            let lasting = is_complete.then(|| Lasting { tag: stage.tag(), bytes });
+            let stage = result.stage();
+            let lasting = || Lasting { tag: stage.tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
+            let lasting = (stage.end == Some(End::Complete)).then(lasting);
             reply.body(head(AnswerFormat::Arrow.media_type(), lasting)).await?;
             send(block.opening(), reply).await?;
         }
@@ -206,6 +202,7 @@ async fn spliced(result: &Arc<StoredResult>, takes_part: bool, job: &Job, reply:
         job.count_rows(facts.rows);
         index += 1;
     }
+    // What is not whole gets no end that says it is.
     whole(result, takes_part)?;
     send(Bytes::from_static(&END_OF_STREAM), reply).await
 }
@@ -217,10 +214,14 @@ async fn rendered(
     job: &Job,
     reply: &ReplySender,
 ) -> Result<(), Error> {
+    // Nothing is sent before the first rows are there, or it is known that there are none.
+    result.next_block(0).await;
+    whole(result, takes_part)?;
     let mut writer = BodyWriter::new(format, result.schema())?;
-    let stage = result.stage();
-    let tag = || format!("{}-{}", stage.tag(), format.name());
-    let lasting = (stage.end == Some(End::Complete)).then(|| Lasting { tag: tag(), bytes: None });
+    let lasting = (result.end() == Some(End::Complete)).then(|| {
+        let tag = format!("{}-{}", result.stage().tag(), format.name());
+        Lasting { tag, bytes: None }
+    });
     reply.body(head(writer.media_type(), lasting)).await?;
     let mut rows = result.rows_from(0);
     while let Some(batch) = rows.next().await.transpose()? {
