@@ -1,19 +1,19 @@
-//! Blocks become the file, in order: each is read batch by batch, so that one batch is in memory and no block.
+//! Blocks become the file, in order and batch by batch.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::ipc::reader::StreamReader;
+use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
 use tidegate_core::{AnswerFormat, Error};
 use tidegate_query::BodyWriter;
 
 use crate::destination::Unfinished;
 use crate::error::FetchError;
+use crate::words::printable;
 
 /// A block that is here and has its hash.
 #[derive(Debug)]
@@ -46,27 +46,36 @@ impl Writing {
 
     /// Writes the rows of `held`.
     pub(crate) fn append(&mut self, held: &Held) -> Result<(), FetchError> {
-        let damaged = |error: ArrowError| damaged(held, error.to_string());
-        let file = File::open(&held.path).map_err(FetchError::disk(&held.path, "read"))?;
-        let batches = StreamReader::try_new(BufReader::new(file), None).map_err(damaged)?;
-        let (schema, body) = match self.body.take() {
-            Some(body) => self.body.insert(body),
-            None => self.body.insert((batches.schema(), Body::new(self.format, &batches.schema())?)),
-        };
-        if schema.fields() != batches.schema().fields() {
-            return Err(self::damaged(held, "its columns are others than those of the first block".to_owned()));
-        }
+        let bytes = std::fs::read(&held.path).map_err(FetchError::disk(&held.path, "read"))?;
+        // It makes room for what is there, and not for what the stream says of itself.
+        let (mut rest, mut decoder) = (Buffer::from_vec(bytes), StreamDecoder::new());
+        let unreadable = |error: ArrowError| damaged(held, printable(&error.to_string()));
         let mut rows = 0;
-        for batch in batches {
-            let batch = batch.map_err(damaged)?;
+        while let Some(batch) = decoder.decode(&mut rest).map_err(unreadable)? {
             rows += batch.num_rows() as u64;
-            self.file.write(&body.write(&batch)?)?;
+            let ready = self.body(held, batch.schema_ref())?.write(&batch)?;
+            self.file.write(&ready)?;
         }
+        decoder.finish().map_err(unreadable)?;
+        let schema = decoder.schema().ok_or_else(|| damaged(held, "it has no columns".to_owned()))?;
+        self.body(held, &schema)?;
         if rows != held.rows {
-            return Err(self::damaged(held, format!("it has {rows} rows instead of {}", held.rows)));
+            return Err(damaged(held, format!("it has {rows} rows instead of {}", held.rows)));
         }
         self.rows += rows;
         Ok(())
+    }
+
+    /// What takes rows with the columns of `schema`, which are those of the first block.
+    fn body(&mut self, held: &Held, schema: &SchemaRef) -> Result<&mut Body, FetchError> {
+        let (first, body) = match self.body.take() {
+            Some(body) => self.body.insert(body),
+            None => self.body.insert((schema.clone(), Body::new(self.format, schema)?)),
+        };
+        if first.fields() != schema.fields() {
+            return Err(damaged(held, "its columns are others than those of the first block".to_owned()));
+        }
+        Ok(body)
     }
 
     /// Ends the file, gives it its name, and tells how many bytes it has. `is_part` says that the answer had more rows;
