@@ -110,7 +110,7 @@ fn a_file_has_the_types_that_every_reader_knows() {
     insta::assert_snapshot!(shown(marked()), @r#"
     message arrow_schema {
       OPTIONAL BYTE_ARRAY number (STRING);
-      OPTIONAL BYTE_ARRAY json (JSON);
+      OPTIONAL BYTE_ARRAY json (STRING);
       OPTIONAL FIXED_LEN_BYTE_ARRAY (16) uuid (UUID);
       OPTIONAL BYTE_ARRAY range (STRING);
       OPTIONAL group numbers (LIST) {
