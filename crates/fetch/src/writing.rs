@@ -35,7 +35,7 @@ pub(crate) struct Writing {
 /// Rows on their way into a format.
 enum Body {
     /// As they come; every block has the same columns.
-    Arrow(StreamWriter<Vec<u8>>),
+    Arrow(Box<StreamWriter<Vec<u8>>>),
     Rendered(BodyWriter),
 }
 
@@ -91,7 +91,9 @@ impl Writing {
 impl Body {
     fn new(format: AnswerFormat, schema: &SchemaRef) -> Result<Self, FetchError> {
         Ok(match format {
-            AnswerFormat::Arrow => Self::Arrow(StreamWriter::try_new(Vec::new(), schema).map_err(unwritable)?),
+            AnswerFormat::Arrow => {
+                Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(unwritable)?))
+            }
             format => Self::Rendered(BodyWriter::new(format, schema).map_err(FetchError::Format)?),
         })
     }

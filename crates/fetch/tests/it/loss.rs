@@ -38,7 +38,7 @@ async fn connections_that_break_anywhere_cost_time_and_nothing_else() {
             let path = asked.path.rsplit('/').next().unwrap_or_default();
             let chance = mixed(seed, if asked.is_manifest() { "manifest" } else { path }, attempt);
             let is_first = asked.is_manifest() && attempt == 1;
-            if is_first || attempt % (BREAKS_MAX + 1) == 0 || chance % 3 == 0 {
+            if is_first || attempt % (BREAKS_MAX + 1) == 0 || chance.is_multiple_of(3) {
                 return answer;
             }
             *counted.lock() += 1;
