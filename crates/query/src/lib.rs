@@ -13,6 +13,7 @@ mod dialect;
 mod distinct;
 mod executor;
 mod format;
+mod freshness;
 mod functions;
 mod handover;
 mod nesting;
@@ -35,6 +36,7 @@ pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
 pub use executor::{Delivery, Executor, Mode, Page, Presentation, Question, Rest, question_of};
 pub use format::{Format, Meaning, declared_type_name, field_type_name, type_name, with_type_name};
+pub use freshness::Freshness;
 pub use handover::{BatchSender, handover};
 pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,

@@ -1,6 +1,7 @@
 //! The `tidegate` command: parses, wires, runs, drains.
 
 mod address;
+mod bearer;
 mod bridge;
 mod cli;
 mod client;
@@ -9,6 +10,7 @@ mod config;
 mod connecting;
 mod demo_data;
 mod failure;
+mod fetching;
 mod logging;
 mod opened;
 mod options;

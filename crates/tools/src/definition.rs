@@ -77,6 +77,7 @@ impl Input {
     pub(crate) fn with_paging(self) -> Self {
         self.with("delivery", json!({"enum": Delivery::ALL.map(Delivery::name)}))
             .with("cursor", json!({"type": "string"}))
+            .with("no_cache", json!({"type": "boolean"}))
     }
 
     /// Adds `format` and `extract`. The formats' names stand in `query` and `sql`; a wrong one is

@@ -16,6 +16,7 @@ const SOME_RESULT: &str = "tidegate://results/00000000-0000-0000-0000-0000000000
 pub(crate) struct Paging {
     pub(crate) cursor: Option<String>,
     delivery: Option<String>,
+    no_cache: Option<bool>,
 }
 
 impl Paging {
@@ -24,6 +25,7 @@ impl Paging {
         &self,
         node: &NodeView,
         format: Format,
+        is_structured: bool,
         job: &Arc<Job>,
         reply: &ReplySender,
     ) -> Option<Result<Metadata, Error>> {
@@ -34,6 +36,7 @@ impl Paging {
             is_list: job.arguments().get("extract").is_some_and(|extract| !extract.is_null()),
             // What the caller says of rows is of this page; what it does not say is no default of other answers.
             rows_max: number("limit").or_else(|| number("max_rows")),
+            is_structured,
         };
         Some(node.executor.page(cursor, page, job, reply).await)
     }
@@ -54,7 +57,7 @@ impl Paging {
         let linked = node
             .registry()
             .is_ok_and(|registry| registry.state_for(job.caller()).has_resource(SOME_RESULT, job.caller()));
-        let question = Question { rest: Rest::Kept { linked }, ..question };
+        let question = Question { rest: Rest::Kept { linked, cached: !self.no_cache.unwrap_or(false) }, ..question };
         match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
             Delivery::Inline => node.executor.answer(question, job, reply).await,
             Delivery::Blocks => node.executor.export(question, job, reply).await,

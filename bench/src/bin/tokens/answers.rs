@@ -66,7 +66,7 @@ fn measurements(rows: usize, columns: usize) -> Result<RecordBatch, ArrowError> 
         let values = (0..rows).map(|_| {
             let value = dice.below(100_000);
             // One in a dozen is missing.
-            (value % 12 != 0).then_some(value as f64 / 100.0)
+            (!value.is_multiple_of(12)).then_some(value as f64 / 100.0)
         });
         (name, Arc::new(Float64Array::from_iter(values)))
     };

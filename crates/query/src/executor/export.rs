@@ -13,7 +13,7 @@ use super::{Executor, Question, Rest, RunningQuery};
 use crate::answer::stored_result_link;
 use crate::distinct::Distinct;
 use crate::format::{Facts, Format, cells, list_writer, writer};
-use crate::store::{Asked, ResultStore, StoredResult, summary};
+use crate::store::{Asked, End, ResultStore, StoredResult, summary};
 use crate::structured::Structured;
 
 /// Rows and characters of a preview.
@@ -34,6 +34,13 @@ impl Executor {
         question.statement.check_parameters()?;
         // Engines that bound their work by the job's deadline look at it once, when they begin.
         job.extend(store.limits().timeout);
+        let known = self.known(&question, job).await;
+        if let Some(result) = &known.result {
+            let preview =
+                Preview { store, result, question: &question, is_list: question.extract.is_some(), job, reply };
+            job.keep_in(result.head().id.uri());
+            return preview.answer(started, true).await.map(|()| Metadata::new());
+        }
         let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
         let schema = plan.schema();
         let kind = Kind::of(question.extract.as_deref(), &schema)?;
@@ -51,7 +58,11 @@ impl Executor {
         job.keep_in(result.head().id.uri());
         let preview = Preview { store, result: &result, question: &question, is_list, job, reply };
         let writing = writer.write_all(rows, 0, job);
-        let (_, ()) = future::try_join(writing, preview.answer(started)).await?;
+        let (written, ()) = future::try_join(writing, preview.answer(started, false)).await?;
+        let is_all = written.end == End::Complete && question.max_rows.is_none_or(|max| written.rows < max);
+        if let (Some(key), true) = (known.key, is_all) {
+            store.remember(key, result.head().id);
+        }
         Ok(Metadata::new())
     }
 }
@@ -83,7 +94,7 @@ struct Preview<'a> {
 }
 
 impl Preview<'_> {
-    async fn answer(&self, started: std::time::Instant) -> Result<(), Error> {
+    async fn answer(&self, started: std::time::Instant, is_again: bool) -> Result<(), Error> {
         if self.result.next_block(0).await.is_none() {
             // The writer says why.
             return future::pending().await;
@@ -98,7 +109,7 @@ impl Preview<'_> {
         self.say(table(self.question.format, &holds)).await?;
         self.say(self.line(shown, rows)).await?;
         let uri = self.result.head().id.uri();
-        let is_linked = self.question.rest == Rest::Kept { linked: true };
+        let is_linked = matches!(self.question.rest, Rest::Kept { linked: true, .. });
         if is_linked {
             self.reply.block(stored_result_link(&uri)).await?;
         }
@@ -113,6 +124,9 @@ impl Preview<'_> {
         metadata.insert("dev.tidegate/elapsed_ms".to_owned(), elapsed_ms.into());
         metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
         metadata.insert("dev.tidegate/cursor".to_owned(), self.cursor(shown as u64).into());
+        if is_again {
+            metadata.insert("dev.tidegate/cached".to_owned(), true.into());
+        }
         self.reply.end_early(metadata, self.store.limits().timeout).await
     }
 

@@ -100,10 +100,13 @@ impl Flow<'_> {
                     let kept = futures::stream::iter(kept.unwrap_or_default().into_iter().map(Ok));
                     keeper.go_on(kept.chain(batches).boxed(), &schema, rows, answer, hints, reply).await
                 }
-                _ => {
+                (keeper, _) => {
                     // Stops the query before the last words are sent.
                     drop(batches);
-                    answer.finish(&hints, None).await
+                    match keeper {
+                        Some(keeper) => keeper.keep(kept.unwrap_or_default(), &schema, answer, hints, reply).await,
+                        None => answer.finish(&hints, None).await,
+                    }
                 }
             },
             Err(error) => {

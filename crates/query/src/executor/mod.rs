@@ -1,5 +1,6 @@
 //! From a question to the chunks of its answer.
 
+mod again;
 mod continuation;
 mod export;
 mod flow;
@@ -124,11 +125,12 @@ pub enum Rest {
     /// Nothing: the caller has to ask for them otherwise.
     #[default]
     Lost,
-    /// They are stored, to be paged through with a cursor; `linked` says whether the caller may read the stored result as
-    /// a resource, too.
+    /// They are stored, to be paged through with a cursor.
     Kept {
-        /// Whether the resource is told.
+        /// Whether the caller may read the stored result as a resource, too, and is told of it.
         linked: bool,
+        /// Whether an earlier answer may be given again that is still right.
+        cached: bool,
     },
 }
 
@@ -180,6 +182,10 @@ impl Executor {
     pub async fn answer(&self, question: Question, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         question.statement.check_parameters()?;
+        let known = self.known(&question, job).await;
+        if let Some(result) = &known.result {
+            return self.answer_again(result, &question, job, reply).await;
+        }
         let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
         let schema = plan.schema();
         let form = Form::of(question.format, job.format());
@@ -203,7 +209,7 @@ impl Executor {
             ),
             before: 0,
         };
-        let keeper = Keeper::of(self.store.as_ref(), &question, form, job);
+        let keeper = Keeper::of(self.store.as_ref(), &question, form, known.key, job);
         Flow { batches: rows.batches, kind, answer, hints, keeper, schema, job, reply }.deliver().await
     }
 

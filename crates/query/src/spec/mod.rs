@@ -52,6 +52,8 @@ pub struct QuerySpec {
     pub delivery: Delivery,
     /// The page of an earlier answer that is wanted instead.
     pub cursor: Option<String>,
+    /// Whether the question is asked anew, whatever is remembered.
+    pub no_cache: bool,
 }
 
 /// One column of the answer.

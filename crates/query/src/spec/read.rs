@@ -12,9 +12,9 @@ const ITEMS_MAX: usize = 200;
 /// Violations told at once.
 const VIOLATIONS_MAX: usize = 20;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "database", "table", "select", "where", "joins", "group_by", "having", "order_by", "limit", "format", "extract",
-    "mode", "delivery", "cursor",
+    "mode", "delivery", "cursor", "no_cache",
 ];
 
 pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
@@ -37,6 +37,7 @@ pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
         mode: reader.choice(arguments, "", "mode", &Mode::ALL, Mode::name).unwrap_or_default(),
         delivery: reader.choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
         cursor: reader.optional_text(arguments, "", "cursor"),
+        no_cache: reader.truth(arguments, "no_cache"),
     };
     if reader.violations.is_empty() {
         return Ok(spec);
@@ -86,6 +87,17 @@ impl Reader {
             other => {
                 self.wrong(&below(path, key), format!("{} came; wanted a name", shown(other)));
                 None
+            }
+        }
+    }
+
+    fn truth(&mut self, object: &Map<String, Value>, key: &str) -> bool {
+        match object.get(key) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(truth)) => *truth,
+            Some(other) => {
+                self.wrong(key, format!("{} came; wanted true or false", shown(other)));
+                false
             }
         }
     }

@@ -35,6 +35,7 @@ pub(super) fn schema() -> Value {
             "extract": {"type": "string", "description": "Answer the unique sorted values of this column only"},
             "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
             "cursor": {"type": "string", "description": "Of an answer, for its next page"},
+            "no_cache": {"type": "boolean"},
             "mode": {"enum": Mode::ALL.map(Mode::name), "default": Mode::default().name()},
         },
         "required": ["table"],

@@ -4,6 +4,7 @@
 //! no line does not exist, so that whatever ends the process leaves a whole prefix or nothing.
 
 mod block;
+mod cache;
 mod described;
 mod files;
 mod id;
@@ -19,6 +20,7 @@ mod summary;
 mod writer;
 
 pub use block::{Block, END as END_OF_STREAM};
+pub(crate) use cache::CacheKey;
 pub use id::ResultId;
 pub use limits::StoreLimits;
 pub use manifest::{BlockFacts, Head};

@@ -7,11 +7,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
+use lru::LruCache;
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind, Job, Links};
 use tokio::task::AbortHandle;
 
 use super::block::{Block, hash_of};
+use super::cache::{self, CacheKey};
 use super::files::{self, Folder, Found, ResultFiles};
 use super::id::{ResultId, absent};
 use super::limits::StoreLimits;
@@ -52,6 +54,8 @@ pub struct ResultStore {
     seal: Seal,
     index: Mutex<Index>,
     sweeper: Mutex<Option<AbortHandle>>,
+    /// Answers that are still right.
+    pub(super) answers: Mutex<LruCache<CacheKey, ResultId>>,
 }
 
 #[derive(Default)]
@@ -81,7 +85,14 @@ impl ResultStore {
         })
         .await
         .map_err(unusable)?;
-        let store = Self { folder, limits, seal: Seal::new(&key), index: Mutex::default(), sweeper: Mutex::default() };
+        let store = Self {
+            folder,
+            limits,
+            seal: Seal::new(&key),
+            index: Mutex::default(),
+            sweeper: Mutex::default(),
+            answers: Mutex::new(cache::answers()),
+        };
         let store = Arc::new(store);
         for left in found {
             store.take_over(left).await;

@@ -127,7 +127,7 @@ async fn one_column_is_a_list_in_every_form() {
             AnswerFormat::Parquet => format!("{:?}", read_parquet(&seen.body)[0].column(0).as_string::<i32>()),
             _ => text(&seen),
         };
-        out.push_str(&format!("--- {} ---\n{shown}\n", seen.head.unwrap().media_type));
+        out.push_str(&format!("--- {} ---\n{shown}\n", seen.head.as_ref().unwrap().media_type));
     }
     insta::assert_snapshot!(out, @r#"
     --- application/json ---
@@ -236,7 +236,9 @@ async fn a_long_answer_is_complete_and_leaves_in_pieces() {
     for form in AnswerFormat::ALL {
         let seen = in_form(&Fake::counting(20, 8_192), form).await;
         assert_eq!(seen.rows, 20 * 8_192);
-        assert!(seen.pieces.len() > 10 && seen.pieces.len() < 100, "{form:?}: {}", seen.pieces.len());
+        // Numbers that count on are much smaller when they are compressed.
+        let least = if form == AnswerFormat::Parquet { 5 } else { 10 };
+        assert!(seen.pieces.len() > least && seen.pieces.len() < 100, "{form:?}: {}", seen.pieces.len());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers that go on: stored results, their pages, and exports.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -75,7 +76,12 @@ impl Scene {
             async move {
                 let argument = |name: &str| job.arguments().get(name).cloned().unwrap_or_default();
                 if let Some(cursor) = argument("cursor").as_str() {
-                    let page = Page { format: Format::Mcp, is_list: false, rows_max: argument("limit").as_u64() };
+                    let page = Page {
+                        format: Format::Mcp,
+                        is_list: false,
+                        rows_max: argument("limit").as_u64(),
+                        is_structured: false,
+                    };
                     return executor.page(cursor, page, &job, &reply).await;
                 }
                 let question = Question {
@@ -87,7 +93,7 @@ impl Scene {
                     mode: Mode::Streaming,
                     structured: false,
                     more: None,
-                    rest: Rest::Kept { linked: true },
+                    rest: Rest::Kept { linked: true, cached: argument("no_cache") != true },
                 };
                 if argument("delivery") == "blocks" {
                     executor.export(question, &job, &reply).await
@@ -125,6 +131,11 @@ impl Scene {
             }
         }
         panic!("an answer has an end")
+    }
+
+    /// Calls that run, in the background too.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.registry.jobs().open_count()
     }
 
     /// Waits until the result of the last answer has ended, and gives its rows and how it ended.
@@ -255,4 +266,63 @@ async fn a_restart_finds_what_was_there_and_strangers_find_nothing() {
     let absent: ResultId = "00000000-0000-4000-8000-000000000000".parse().unwrap();
     let absent = scene.store.get(absent, &bob).map(|_| ()).map_err(said).unwrap_err();
     assert_eq!(strange.replace(&id.to_string(), "ID"), absent.replace("00000000-0000-4000-8000-000000000000", "ID"));
+}
+
+/// Asks until the job of the first answer has ended, so that what it stores is remembered.
+async fn settled(scene: &Scene) {
+    while scene.open_calls() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn the_same_question_over_the_same_data_is_answered_again_without_asking() {
+    let fake = Fake::counting(20, 50);
+    let (version, runs) = (fake.version.clone(), fake.runs.clone());
+    version.store(1, Ordering::Relaxed);
+    let scene = Scene::of(fake, limits()).await;
+    let (ann, bob) = (somebody("ann"), somebody("bob"));
+    let is_cached = |got: &Got| got.metadata.get("dev.tidegate/cached") == Some(&json!(true));
+    let first = scene.ask(&ann, json!({})).await;
+    settled(&scene).await;
+    assert!(!is_cached(&first));
+    let again = scene.ask(&ann, json!({})).await;
+    assert!(is_cached(&again) && runs.load(Ordering::Relaxed) == 1);
+    assert_eq!(again.text, first.text);
+    assert_eq!(again.links, first.links, "it goes on in the same result");
+    let page = scene.ask(&ann, json!({"cursor": again.cursor().unwrap(), "limit": 1})).await;
+    assert_eq!(page.numbers(), [first.numbers().len() as i64]);
+
+    // Whoever has other rights, asks for more or wants it anew is given no earlier answer; nor is anybody once the data is other.
+    for (who, arguments) in [(&bob, json!({})), (&ann, json!({"max_rows": 2000})), (&ann, json!({"no_cache": true}))] {
+        let got = scene.ask(who, arguments.clone()).await;
+        assert!(!is_cached(&got), "{arguments}");
+        settled(&scene).await;
+    }
+    version.store(2, Ordering::Relaxed);
+    assert!(!is_cached(&scene.ask(&ann, json!({})).await));
+    settled(&scene).await;
+    version.store(0, Ordering::Relaxed);
+    scene.ask(&ann, json!({})).await;
+    settled(&scene).await;
+    assert!(!is_cached(&scene.ask(&ann, json!({})).await));
+}
+
+#[tokio::test]
+async fn an_answer_at_its_bound_may_not_be_all_and_is_not_given_again() {
+    let fake = Fake::counting(20, 50);
+    fake.version.store(1, Ordering::Relaxed);
+    let runs = fake.runs.clone();
+    let scene = Scene::of(fake, limits()).await;
+    let ann = somebody("ann");
+    for _ in 0..2 {
+        scene.ask(&ann, json!({"max_rows": 900, "delivery": "blocks"})).await;
+        settled(&scene).await;
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    for _ in 0..2 {
+        scene.ask(&ann, json!({"delivery": "blocks"})).await;
+        settled(&scene).await;
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 3);
 }

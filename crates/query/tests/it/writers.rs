@@ -40,7 +40,7 @@ async fn a_body_is_that_of_a_call() {
     for form in AnswerFormat::ALL {
         let seen = ask(&Fake::of(batches.to_vec()), &Wishes { body: Some(form), ..Wishes::default() }).await;
         let writer = BodyWriter::new(form, &numbers().schema()).unwrap();
-        assert_eq!(writer.media_type(), seen.head.unwrap().media_type);
+        assert_eq!(writer.media_type(), seen.head.as_ref().unwrap().media_type);
         // A call looks at all first rows, a writer at those of the first batch: that of a table is one.
         let batches = if form == AnswerFormat::Table { vec![numbers()] } else { batches.to_vec() };
         assert!(timeless(written(form, &batches)) == timeless(seen.body), "{form:?}");
@@ -72,7 +72,16 @@ fn text_leaves_with_each_batch_and_says_what_it_is_not() {
             out.push_str(&format!("{} {:?}\n", form.name(), texts.collect::<Vec<_>>()));
         }
     }
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @r#"
+    json ["{\"Query\":[{\"n\":1},{\"n\":2}", ",{\"n\":2}", "],\"columns\":[{\"name\":\"n\",\"type\":\"bigint\"}],\"rows\":3,,\"truncated\":true}"]
+    json ["{\"Query\":[{\"n\":1},{\"n\":2}", ",{\"n\":2}", "],\"columns\":[{\"name\":\"n\",\"type\":\"bigint\"}],\"rows\":3,,\"truncated\":true,\"error\":\"the disk is gone\"}"]
+    ndjson ["{\"n\":1}\n{\"n\":2}\n", "{\"n\":2}\n", ""]
+    ndjson ["{\"n\":1}\n{\"n\":2}\n", "{\"n\":2}\n", "{\"error\":\"the disk is gone\"}\n"]
+    csv ["n\r\n1\r\n2\r\n", "2\r\n", ""]
+    csv ["n\r\n1\r\n2\r\n", "2\r\n", ""]
+    table [" n\n---\n 1\n 2\n", " 2\n", "(3 rows)\n"]
+    table [" n\n---\n 1\n 2\n", " 2\n", "the disk is gone\n"]
+    "#);
 }
 
 #[test]

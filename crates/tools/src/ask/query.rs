@@ -28,7 +28,7 @@ impl Handler for Query {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let paging: Paging = arguments(&job)?;
         let mut spec = QuerySpec::from_json(job.arguments())?;
-        if let Some(page) = paging.page(&self.0, spec.format, &job, &reply).await {
+        if let Some(page) = paging.page(&self.0, spec.format, false, &job, &reply).await {
             return page;
         }
         let database = self.0.databases.get(spec.database.as_deref(), job.principal())?.clone();

@@ -54,7 +54,7 @@ struct Arguments {
 impl Handler for Sql {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = arguments(&job)?;
-        if let Some(page) = paging.page(&self.0, shape.format()?, &job, &reply).await {
+        if let Some(page) = paging.page(&self.0, shape.format()?, false, &job, &reply).await {
             return page;
         }
         let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();

@@ -128,12 +128,15 @@ pub(super) fn shape() -> Map<String, Value> {
 }
 
 /// The arguments of every tool whose answers may be stored, besides.
-const PAGING_ARGUMENTS: [&str; 2] = ["delivery", "cursor"];
+const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
 fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     let described = "The next page: the cursor of an answer, with the same arguments";
-    let schemas =
-        [json!({"enum": Delivery::ALL.map(Delivery::name)}), json!({"type": "string", "description": described})];
+    let schemas = [
+        json!({"enum": Delivery::ALL.map(Delivery::name)}),
+        json!({"type": "string", "description": described}),
+        json!({"type": "boolean"}),
+    ];
     shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
     shape
 }
@@ -148,7 +151,7 @@ struct Ask {
 impl Handler for Ask {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let (shape, paging): (Shape, Paging) = (arguments(&job)?, arguments(&job)?);
-        if let Some(page) = paging.page(&self.node, shape.format()?, &job, &reply).await {
+        if let Some(page) = paging.page(&self.node, shape.format()?, self.structured, &job, &reply).await {
             return page;
         }
         let question = Question {

@@ -1,5 +1,5 @@
-//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and WebSocket, with REST, health and metrics
-//! beside it.
+//! MCP over Streamable HTTP in every revision that has it, over HTTP+SSE and WebSocket, with REST, stored results,
+//! health and metrics beside it.
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
@@ -18,6 +18,7 @@ mod post;
 mod replay;
 mod response;
 mod rest;
+mod results;
 mod server;
 mod session;
 mod sse;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::event::Event;
-use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, TransportKind};
+use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, Links, TransportKind};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -58,13 +59,15 @@ const CONVERSATION: Bounds = Bounds {
 pub struct HttpOptions {
     /// Finds out who calls.
     pub authenticator: Arc<dyn Authenticator>,
+    /// Opens links to stored results; none where no result is linked to.
+    pub links: Option<Arc<dyn Links>>,
     /// Whether there is MCP at `/mcp`.
     pub has_mcp: bool,
     /// Whether there is MCP over HTTP+SSE of 2024-11-05 at `/mcp/sse` and `/mcp/messages`.
     pub has_sse: bool,
     /// Whether there is MCP over WebSocket at `/mcp/ws`.
     pub has_web_socket: bool,
-    /// Whether there is REST at `/rest`.
+    /// Whether there is REST at `/rest`, and stored results at `/results`.
     pub has_rest: bool,
     /// Whether there is Prometheus at `/metrics`.
     pub has_metrics: bool,
@@ -94,6 +97,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             authenticator: Arc::new(LetEverybodyIn),
+            links: None,
             has_mcp: true,
             has_sse: true,
             has_web_socket: true,
@@ -197,9 +201,12 @@ fn routes(door: Arc<Door>) -> Router {
         asking = asking.route_layer(axum::middleware::from_fn_with_state(door.clone(), identify::identify));
     }
     if door.options.has_rest {
-        // It asks who calls by itself: its page is for everybody.
+        // These ask who calls by themselves: the page of REST is for everybody, and links open results.
         for path in ["/rest", "/rest/", "/rest/{*path}"] {
             asking = asking.route(path, on_any(rest::answer));
+        }
+        for path in ["/results", "/results/", "/results/{*path}"] {
+            asking = asking.route(path, on_any(results::answer));
         }
     }
     asking

@@ -4,7 +4,7 @@ use tidegate_core::TransportKind;
 
 /// The transport of `path`; Streamable HTTP where no other one has its address.
 pub(super) fn transport_of(path: &str) -> TransportKind {
-    if path == "/rest" || path.starts_with("/rest/") {
+    if ["/rest", "/results"].iter().any(|root| path.strip_prefix(root).is_some_and(is_at_or_below)) {
         return TransportKind::Rest;
     }
     let Some(below) = path.strip_prefix("/mcp/") else { return TransportKind::StreamableHttp };
@@ -13,6 +13,11 @@ pub(super) fn transport_of(path: &str) -> TransportKind {
         Some(("messages", _)) => TransportKind::Sse,
         Some((_toolset, last)) => of_last(last),
     }
+}
+
+/// Whether what follows a root ends there or goes on below it.
+fn is_at_or_below(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('/')
 }
 
 fn of_last(last: &str) -> TransportKind {
@@ -29,7 +34,7 @@ mod tests {
 
     #[test]
     fn a_transport_is_known_by_its_address() {
-        for path in ["/mcp", "/mcp/sales", "/metrics", "/mcp/sse/more", "/ws", "/mcp/wss", "/restore"] {
+        for path in ["/mcp", "/mcp/sales", "/metrics", "/mcp/sse/more", "/ws", "/mcp/wss", "/restore", "/resultset"] {
             assert_eq!(transport_of(path), TransportKind::StreamableHttp, "{path}");
         }
         for path in ["/mcp/sse", "/mcp/sales/sse", "/mcp/messages/0123", "/mcp/messages/ws"] {
@@ -38,7 +43,7 @@ mod tests {
         for path in ["/mcp/ws", "/mcp/sales/ws"] {
             assert_eq!(transport_of(path), TransportKind::WebSocket, "{path}");
         }
-        for path in ["/rest", "/rest/", "/rest/tools/x/call"] {
+        for path in ["/rest", "/rest/", "/rest/tools/x/call", "/results", "/results/", "/results/x/data"] {
             assert_eq!(transport_of(path), TransportKind::Rest, "{path}");
         }
     }

@@ -9,7 +9,7 @@
 //! - `quiet`: streams that say nothing for long are kept open, and their events whole.
 //! - `connections`: how many there are at once.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
-//! - `rest`: the registry as REST.
+//! - `rest`: the registry as REST; `results`: stored results.
 //! - `figures`: health, readiness, metrics.
 //! - `shutdown`: what runs may end.
 //! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `level`: that after whatever
@@ -29,6 +29,7 @@ mod mirror;
 mod quiet;
 pub(super) mod request;
 mod rest;
+mod results;
 mod resume;
 mod sessions;
 mod shutdown;

@@ -16,7 +16,7 @@ const ALIASES: [(&str, AnswerFormat); 3] = [
 
 /// The forms that a client accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Accept {
+pub(in super::super) struct Accept {
     /// The formats, best first.
     formats: Vec<AnswerFormat>,
     /// Types of a picture, sound or file that a tool may answer with.
@@ -31,32 +31,38 @@ struct Range {
 }
 
 impl Accept {
-    /// What the headers say, unless `format` names the one.
-    pub(super) fn read(headers: &HeaderMap, format: Option<&str>) -> Result<Self, Problem> {
-        let names = || AnswerFormat::ALL.map(AnswerFormat::name);
+    /// What the headers say of the formats that are `offered`, unless `format` names the one. What is offered first is
+    /// preferred where the client has no preference.
+    pub(super) fn read(headers: &HeaderMap, format: Option<&str>, offered: &[AnswerFormat]) -> Result<Self, Problem> {
         if let Some(name) = format {
-            let format = AnswerFormat::parse(name).ok_or_else(|| {
-                let detail = format!("there is no format {name:?}; there are {}", names().join(", "));
-                Problem::new(Sort::BadRequest, detail).with_choices(names())
+            let format = AnswerFormat::parse(name).filter(|format| offered.contains(format)).ok_or_else(|| {
+                let names: Vec<&str> = offered.iter().map(|format| format.name()).collect();
+                let detail = format!("there is no format {name:?}; there are {}", names.join(", "));
+                Problem::new(Sort::BadRequest, detail).with_choices(names)
             })?;
             return Ok(Self { formats: vec![format], files: Vec::new() });
         }
         let said: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let said = if said.is_empty() { "*/*".to_owned() } else { said.join(",") };
-        let accept = Self::of(&said);
-        if accept.formats.is_empty() && accept.files.is_empty() {
-            let types = AnswerFormat::ALL.map(AnswerFormat::media_type);
-            let detail = format!("nothing of what Accept names can be answered; {} can", types.join(", "));
-            return Err(Problem::new(Sort::NotAcceptable, detail).with_choices(types));
-        }
-        Ok(accept)
+        let accept = Self::of(&said, offered);
+        if accept.formats.is_empty() && accept.files.is_empty() { Err(nothing_of(offered)) } else { Ok(accept) }
     }
 
-    fn of(said: &str) -> Self {
+    /// The one of the formats that are `offered` that a client likes best, where there is nothing but these.
+    pub(in super::super) fn best_of(
+        headers: &HeaderMap,
+        format: Option<&str>,
+        offered: &[AnswerFormat],
+    ) -> Result<AnswerFormat, Problem> {
+        let accept = Self::read(headers, format, offered)?;
+        accept.formats.first().copied().ok_or_else(|| nothing_of(offered))
+    }
+
+    fn of(said: &str, offered: &[AnswerFormat]) -> Self {
         let ranges: Vec<Range> = said.split(',').filter_map(Range::parse).collect();
-        let mut formats: Vec<(u16, u8, AnswerFormat)> = AnswerFormat::ALL
-            .into_iter()
-            .filter_map(|format| {
+        let mut formats: Vec<(u16, u8, AnswerFormat)> = offered
+            .iter()
+            .filter_map(|&format| {
                 let fitting = ranges.iter().filter_map(|range| Some((range.fits(format)?, range.quality)));
                 let (exactness, quality) = fitting.max_by_key(|(exactness, _)| *exactness)?;
                 (quality > 0).then_some((quality, exactness, format))
@@ -131,8 +137,14 @@ impl Range {
     }
 }
 
+fn nothing_of(offered: &[AnswerFormat]) -> Problem {
+    let types: Vec<&str> = offered.iter().map(|format| format.media_type()).collect();
+    let detail = format!("nothing of what Accept names can be answered; {} can", types.join(", "));
+    Problem::new(Sort::NotAcceptable, detail).with_choices(types)
+}
+
 /// A weight in thousandths; what is no number is the least that is not nothing.
-fn quality(text: &str) -> u16 {
+pub(in super::super) fn quality(text: &str) -> u16 {
     let weight: f32 = text.parse().unwrap_or(0.001);
     // Between 0 and 1000, which fits.
     (weight.clamp(0.0, 1.0) * 1_000.0).round() as u16
@@ -162,7 +174,7 @@ mod tests {
             "text/csv;q=0",
             "nonsense",
         ] {
-            let accept = Accept::of(said);
+            let accept = Accept::of(said, &AnswerFormat::ALL);
             let names: Vec<&str> = accept.formats.iter().map(|format| format.name()).collect();
             table.push_str(&format!("{said:50} {} {:?}\n", names.join(" "), accept.files));
         }

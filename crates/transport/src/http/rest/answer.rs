@@ -22,6 +22,8 @@ const BYTES_MAX: HeaderName = HeaderName::from_static("tidegate-bytes-max");
 /// Rows of the answer and whether there are more; before a short answer, after a long one.
 pub(super) const ROWS: HeaderName = HeaderName::from_static("tidegate-rows");
 pub(super) const TRUNCATED: HeaderName = HeaderName::from_static("tidegate-truncated");
+/// What the next call gives to get the next rows; where [`ROWS`] stands.
+const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> Result<Response, Problem> {
@@ -46,32 +48,43 @@ pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> 
             (BodyHead { media_type, bounds: Budget::default(), lasting: None }, Encoding::Blocks(blocks), Some(first))
         }
     };
-    let takes_trailers = takes_trailers(parts);
-    let mut response = match Pieces::new(reply, encoding, first).begin().await? {
+    let mut response = begun(Pieces::new(reply, encoding, first).begin().await?, parts);
+    let headers = response.headers_mut();
+    describe(headers, &head, &job);
+    beside(headers);
+    Ok(response)
+}
+
+/// Says what a body is, where it is cut, and which job answers.
+pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(head.media_type));
+    headers.extend(head.bounds.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
+    headers.extend(head.bounds.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
+    name_job(headers, job);
+}
+
+/// The response with what has begun, and the facts about it in its head or its trailer.
+pub(in super::super) fn begun(begun: Begun, parts: &Parts) -> Response {
+    match begun {
         Begun::Whole(bytes, facts) => {
             let mut response = Response::new(Body::from(bytes));
             response.headers_mut().extend(told(&facts));
             response
         }
         Begun::Streaming(pieces) => {
+            let takes_trailers = takes_trailers(parts);
             let mut response = Response::new(pieces.body(takes_trailers));
             if takes_trailers {
-                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated");
+                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated, tidegate-cursor");
                 response.headers_mut().insert(header::TRAILER, names);
             }
             response
         }
-    };
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(head.media_type));
-    headers.extend(head.bounds.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
-    headers.extend(head.bounds.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
-    beside(headers, &job);
-    Ok(response)
+    }
 }
 
 /// The first event that is no notice.
-async fn first(reply: &mut Reply) -> ReplyEvent {
+pub(in super::super) async fn first(reply: &mut Reply) -> ReplyEvent {
     loop {
         match reply.next().await {
             Some(ReplyEvent::Chunk(Chunk::Notice(_))) => {}
@@ -82,21 +95,29 @@ async fn first(reply: &mut Reply) -> ReplyEvent {
 }
 
 /// What stands beside every answer of a call.
-fn beside(headers: &mut HeaderMap, job: &str) {
+fn beside(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::VARY, HeaderValue::from_static("accept, authorization"));
+}
+
+fn name_job(headers: &mut HeaderMap, job: &str) {
     // An id is hexadecimal digits and hyphens.
     headers.extend(HeaderValue::from_str(job).map(|job| (JOB, job)));
 }
 
 /// The facts about an answer as fields.
-pub(super) fn told(facts: &Metadata) -> HeaderMap {
+pub(in super::super) fn told(facts: &Metadata) -> HeaderMap {
     let mut fields = HeaderMap::new();
     if let Some(rows) = facts.get("dev.tidegate/rows").and_then(serde_json::Value::as_u64) {
         fields.insert(ROWS, HeaderValue::from(rows));
     }
     if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
         fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
+    }
+    // What this node signs is letters, digits, hyphens and underscores.
+    let cursor = facts.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
+    if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
+        fields.insert(CURSOR, cursor);
     }
     fields
 }
@@ -144,6 +165,7 @@ async fn whole_file(mut reply: Reply, media_type: &str, bytes: Bytes, job: &str)
     let mut response = Response::new(Body::from(bytes));
     let media_type = HeaderValue::from_str(media_type).unwrap_or(HeaderValue::from_static("application/octet-stream"));
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
-    beside(response.headers_mut(), job);
+    name_job(response.headers_mut(), job);
+    beside(response.headers_mut());
     Ok(response)
 }

@@ -13,23 +13,25 @@ use super::problem::{Problem, Sort};
 
 /// A parameter of an address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
+pub(in super::super) struct Parameter {
+    pub(in super::super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) description: &'static str,
 }
 
 /// What the text of a parameter stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in super::super) enum Kind {
     Text,
     Integer,
+    /// `true` or `false`.
+    Flag,
     /// Texts with commas between them.
     List,
 }
 
 impl Parameter {
-    const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+    pub(in super::super) const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
         Self { name, kind, description }
     }
 }
@@ -50,7 +52,10 @@ pub(super) const ORDER_BY: Parameter =
 pub(super) const WHERE: Parameter = Parameter::new("where", Kind::Text, "One SQL expression");
 
 /// The parameters of an address as arguments, and the format that it names.
-pub(super) fn of_address(uri: &Uri, known: &[Parameter]) -> Result<(Map<String, Value>, Option<String>), Problem> {
+pub(in super::super) fn of_address(
+    uri: &Uri,
+    known: &[Parameter],
+) -> Result<(Map<String, Value>, Option<String>), Problem> {
     let bad = |detail: String| Problem::new(Sort::BadRequest, detail);
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|_| bad("the parameters of the address cannot be read".to_owned()))?;
@@ -89,6 +94,10 @@ impl Parameter {
             Kind::List => Ok(text.split(',').map(|item| Value::from(item.trim())).collect()),
             Kind::Integer => text.parse::<i64>().map(Value::from).map_err(|_| {
                 let detail = format!("the parameter {} must be a whole number, not {text:?}", self.name);
+                Problem::new(Sort::BadRequest, detail)
+            }),
+            Kind::Flag => text.parse::<bool>().map(Value::from).map_err(|_| {
+                let detail = format!("the parameter {} must be true or false, not {text:?}", self.name);
                 Problem::new(Sort::BadRequest, detail)
             }),
         }

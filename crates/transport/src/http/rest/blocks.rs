@@ -10,7 +10,7 @@ const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
 const TEXT_CLOSING: &str = "\"}";
 
 /// Writes blocks while they come.
-pub(super) enum Blocks {
+pub(in super::super) enum Blocks {
     /// `{"content":[…],"structured":…}`.
     Json(JsonBlocks),
     /// The text of each, one below the other.
@@ -18,7 +18,7 @@ pub(super) enum Blocks {
 }
 
 #[derive(Default)]
-pub(super) struct JsonBlocks {
+pub(in super::super) struct JsonBlocks {
     has_begun: bool,
     has_blocks: bool,
     is_in_text: bool,
@@ -26,7 +26,7 @@ pub(super) struct JsonBlocks {
 }
 
 #[derive(Default)]
-pub(super) struct TextBlocks {
+pub(in super::super) struct TextBlocks {
     /// Whether a line end is due before the next block.
     is_within_line: bool,
 }

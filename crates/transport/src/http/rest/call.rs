@@ -2,10 +2,10 @@
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, Method};
+use axum::http::{HeaderMap, HeaderName, Method};
 use axum::response::Response;
 use serde_json::{Map, Value};
-use tidegate_core::{Call, Caller, Target};
+use tidegate_core::{AnswerFormat, Call, Caller, Target};
 
 use super::super::Door;
 use super::super::identify::Shown;
@@ -87,17 +87,22 @@ pub(super) async fn call(
     let mut call = Call::new(Target::Tool(asked.tool.to_owned()), caller);
     call.arguments = arguments;
     call.format = Some(accept.best());
-    call.trace = parts.headers.get(TRACE).is_some_and(|value| value == "1");
-    let trace_parent = parts.headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
-    call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
+    trace(&mut call, &parts.headers);
     let reply = door.service.registry().call(call)?;
     answer(reply, &accept, parts).await
+}
+
+/// Takes over what the headers say of tracing.
+pub(in super::super) fn trace(call: &mut Call, headers: &HeaderMap) {
+    call.trace = headers.get(TRACE).is_some_and(|value| value == "1");
+    let trace_parent = headers.get(TRACE_PARENT).and_then(|value| value.to_str().ok());
+    call.trace_parent = trace_parent.filter(|value| tidegate_mcp::is_trace_parent(value)).map(str::to_owned);
 }
 
 /// What is known before the body: the forms that are accepted, arguments, and what the body is.
 fn head(asked: &Asked<'_>, parts: &Parts) -> Result<(Accept, Map<String, Value>, Payload), Problem> {
     let (mut arguments, format) = of_address(&parts.uri, asked.parameters)?;
-    let accept = Accept::read(&parts.headers, format.as_deref())?;
+    let accept = Accept::read(&parts.headers, format.as_deref(), &AnswerFormat::ALL)?;
     arguments.extend(asked.arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
     let payload = match super::is_reading(&parts.method) {
         true => Payload::Nothing,

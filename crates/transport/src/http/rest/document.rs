@@ -2,11 +2,16 @@
 //!
 //! [RFC 9110, ETag](https://www.rfc-editor.org/rfc/rfc9110#name-etag)
 
+use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use bytes::Bytes;
+use http_body::Frame;
 use serde_json::Value;
 
 /// The media type of most documents.
@@ -19,20 +24,40 @@ pub(super) fn document(asked: &HeaderMap, media_type: &'static str, value: &Valu
     let text = value.to_string();
     let tag = tag(&text);
     let is_known = asked.get_all(header::IF_NONE_MATCH).iter().any(|known| knows(known, &tag));
-    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(text) });
+    let mut response = if is_known { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
-    if is_known {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    } else {
+    if !is_known {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     }
-    let headers = response.headers_mut();
     // A tag is hexadecimal digits in quotes.
     headers.extend(HeaderValue::from_str(&tag).map(|tag| (header::ETAG, tag)));
     // What is seen depends on who asks, and may change with each configuration.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("authorization"));
     response
+}
+
+/// The response to one who has it already.
+pub(in super::super) fn not_modified() -> Response {
+    let mut response = Response::new(Body::new(Unsaid));
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+/// A body that is not sent: the length of nothing would be said to be that of what the client has.
+struct Unsaid;
+
+impl http_body::Body for Unsaid {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        true
+    }
 }
 
 /// 128 bits of the text, which is not chosen by callers.

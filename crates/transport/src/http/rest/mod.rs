@@ -24,6 +24,12 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::{Caller, TransportKind};
 
+pub(super) use self::accept::{Accept, quality};
+pub(super) use self::answer::{begun, describe, first, told};
+pub(super) use self::arguments::{Kind, Parameter, of_address};
+pub(super) use self::call::trace;
+pub(super) use self::document::not_modified;
+pub(super) use self::pieces::{Begun, Encoding, Pieces, broken_off};
 pub(super) use self::problem::{Problem, Sort};
 use self::route::Route;
 use super::identify::Shown;
@@ -35,7 +41,13 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 /// Answers any request under `/rest`.
 pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let mut response = respond(&door, &parts, body).await.unwrap_or_else(|problem| {
+    let answered = respond(&door, &parts, body).await;
+    finish(&door, answered)
+}
+
+/// The response to a request that was answered or refused: refusals are told, and pages of others get nothing of it.
+pub(super) fn finish(door: &Door, answered: Result<Response, Problem>) -> Response {
+    let mut response = answered.unwrap_or_else(|problem| {
         if problem.is_of_message() {
             door.tell_of_refusal(TransportKind::Rest, problem.detail());
         }
@@ -55,7 +67,7 @@ async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response
         Err(problem) => return Err(discarding(door, body, problem).await),
     };
     if taken == route::Taken::Options {
-        return Ok(options(&route));
+        return Ok(options(route.allowed()));
     }
     if route == Route::Page {
         return Ok(page::page());
@@ -91,10 +103,11 @@ fn listed(door: &Door, route: &Route, parts: &Parts, caller: &Caller) -> Option<
     Some(checked.map(|(media_type, value)| document::document(&parts.headers, media_type, &value)))
 }
 
-fn options(route: &Route) -> Response {
+/// The answer to OPTIONS where `allowed` methods are taken.
+pub(super) fn options(allowed: HeaderValue) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(header::ALLOW, route.allowed());
+    response.headers_mut().insert(header::ALLOW, allowed);
     response
 }
 

@@ -174,6 +174,7 @@ fn query_parameter(parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
         Kind::Text if parameter.name == FORMAT.name => json!({"enum": AnswerFormat::ALL.map(AnswerFormat::name)}),
         Kind::Text => json!({"type": "string"}),
+        Kind::Flag => json!({"type": "boolean"}),
         Kind::Integer => json!({"type": "integer"}),
         Kind::List => json!({"type": "array", "items": {"type": "string"}}),
     };

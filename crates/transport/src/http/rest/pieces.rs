@@ -4,10 +4,12 @@
 //! taken for the whole.
 
 use std::collections::VecDeque;
+use std::io;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::{FutureExt, stream};
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use tidegate_core::{Chunk, Error, Metadata, Outcome, Reply, ReplyEvent};
@@ -20,15 +22,17 @@ use super::problem::Problem;
 const JOINED_PIECES_MAX: usize = 4;
 
 /// How chunks become bytes.
-pub(super) enum Encoding {
+pub(in super::super) enum Encoding {
     /// They are bytes.
     Body,
+    /// They are text, which is a document by itself.
+    Text,
     /// They are content.
     Blocks(Blocks),
 }
 
 /// An answer on its way. Dropping it cancels the call.
-pub(super) struct Pieces {
+pub(in super::super) struct Pieces {
     reply: Reply,
     encoding: Encoding,
     /// An event that was read before.
@@ -38,8 +42,14 @@ pub(super) struct Pieces {
     end: Option<Result<Metadata, Error>>,
 }
 
+/// What breaks a connection, once what was written before is on its way: it is flushed while this waits.
+pub(in super::super) async fn broken_off(why: &'static str) -> io::Error {
+    tokio::task::yield_now().await;
+    io::Error::other(why)
+}
+
 /// An answer when its head is due.
-pub(super) enum Begun {
+pub(in super::super) enum Begun {
     /// All of it.
     Whole(Bytes, Metadata),
     /// Its beginning.
@@ -48,13 +58,13 @@ pub(super) enum Begun {
 
 impl Pieces {
     /// The bytes of `reply`, which begins with `first`.
-    pub(super) fn new(reply: Reply, encoding: Encoding, first: Option<ReplyEvent>) -> Self {
+    pub(in super::super) fn new(reply: Reply, encoding: Encoding, first: Option<ReplyEvent>) -> Self {
         Self { reply, encoding, first, ready: VecDeque::new(), end: None }
     }
 
     /// Waits for the first bytes. A short answer is over by then, or nearly so: it needs no chunks, and if it failed it
     /// is nothing but a problem.
-    pub(super) async fn begin(mut self) -> Result<Begun, Problem> {
+    pub(in super::super) async fn begin(mut self) -> Result<Begun, Problem> {
         if let Some(piece) = self.produce().await {
             self.ready.push_back(piece);
             tokio::task::yield_now().await;
@@ -94,15 +104,16 @@ impl Pieces {
     fn chunk(&mut self, chunk: Chunk) -> Bytes {
         match (&mut self.encoding, chunk) {
             (Encoding::Body, Chunk::Bytes(bytes)) => bytes,
-            (Encoding::Body, _) => Bytes::new(),
+            (Encoding::Text, Chunk::Text(text)) => text.into(),
+            (Encoding::Body | Encoding::Text, _) => Bytes::new(),
             (Encoding::Blocks(blocks), chunk) => blocks.chunk(chunk),
         }
     }
 
     fn outcome(&mut self, outcome: Outcome) -> Bytes {
         let (piece, end) = match (&mut self.encoding, outcome) {
-            (Encoding::Body, Outcome::Done(facts)) => (Bytes::new(), Ok(facts)),
-            (Encoding::Body, Outcome::Failed(error)) => (Bytes::new(), Err(error)),
+            (Encoding::Body | Encoding::Text, Outcome::Done(facts)) => (Bytes::new(), Ok(facts)),
+            (Encoding::Body | Encoding::Text, Outcome::Failed(error)) => (Bytes::new(), Err(error)),
             (Encoding::Blocks(blocks), Outcome::Done(facts)) => (blocks.close(&facts), Ok(facts)),
             (Encoding::Blocks(blocks), Outcome::Failed(error)) => (blocks.fail(&error), Err(error)),
         };
@@ -110,28 +121,54 @@ impl Pieces {
         piece
     }
 
+    /// The next piece of a streamed response; an error where it broke off, none at a good end.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        let ready = self.ready.pop_front();
+        let next = match ready {
+            Some(piece) => Some(piece),
+            None => self.produce().await,
+        };
+        if let Some(piece) = next {
+            return Some(Ok(piece));
+        }
+        match self.end {
+            Some(Ok(_)) => None,
+            Some(Err(_)) | None => Some(Err(broken_off("the answer broke off").await)),
+        }
+    }
+
+    /// The facts about an answer that has ended well.
+    fn facts(&self) -> Option<&Metadata> {
+        self.end.as_ref()?.as_ref().ok()
+    }
+
     /// The body of a streamed response.
     pub(super) fn body(self, takes_trailers: bool) -> Body {
         let pieces = stream::unfold(Some(self), move |pieces| async move {
             let mut pieces = pieces?;
-            let ready = pieces.ready.pop_front();
-            let next = match ready {
-                Some(piece) => Some(piece),
-                None => pieces.produce().await,
-            };
-            if let Some(piece) = next {
-                return Some((Ok(Frame::data(piece)), Some(pieces)));
-            }
-            match pieces.end {
-                Some(Ok(facts)) if takes_trailers => Some((Ok(Frame::trailers(told(&facts))), None)),
-                Some(Ok(_)) => None,
-                Some(Err(_)) | None => {
-                    // What was written before is flushed while this waits.
-                    tokio::task::yield_now().await;
-                    Some((Err(std::io::Error::other("the answer broke off")), None))
-                }
+            match (pieces.next().await, takes_trailers) {
+                (Some(Ok(piece)), _) => Some((Ok(Frame::data(piece)), Some(pieces))),
+                (Some(Err(error)), _) => Some((Err(error), None)),
+                (None, true) => Some((Ok(Frame::trailers(told(pieces.facts()?))), None)),
+                (None, false) => None,
             }
         });
         Body::new(StreamBody::new(pieces))
+    }
+}
+
+impl Begun {
+    /// The bytes alone, in pieces; an error where they broke off, and nothing after it.
+    pub(in super::super) fn stream(self) -> BoxStream<'static, io::Result<Bytes>> {
+        match self {
+            Self::Whole(bytes, _) => stream::iter([Ok(bytes)]).boxed(),
+            Self::Streaming(pieces) => stream::unfold(Some(pieces), |pieces| async move {
+                let mut pieces = pieces?;
+                let next = pieces.next().await?;
+                let pieces = next.is_ok().then_some(pieces);
+                Some((next, pieces))
+            })
+            .boxed(),
+        }
     }
 }

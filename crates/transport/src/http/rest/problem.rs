@@ -26,10 +26,12 @@ pub(in super::super) enum Sort {
     TooSlow,
     BodyTooLarge,
     UnsupportedMediaType,
+    PreconditionFailed,
+    RangeNotSatisfiable,
 }
 
 impl Sort {
-    /// Every sort, in the order of their status codes.
+    /// Every sort that REST has, in the order of their status codes.
     pub(super) const ALL: [Self; 17] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
@@ -65,6 +67,13 @@ impl Sort {
             Self::BodyTooLarge => return ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
             Self::UnsupportedMediaType => {
                 return ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of another type");
+            }
+            Self::PreconditionFailed => {
+                return ("precondition_failed", StatusCode::PRECONDITION_FAILED, "It is no longer what the client has");
+            }
+            Self::RangeNotSatisfiable => {
+                let title = "There are no such bytes of it";
+                return ("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE, title);
             }
             Self::Call(kind) => kind,
         };
@@ -117,7 +126,7 @@ impl Problem {
     }
 
     /// A caller who is not let in.
-    pub(super) fn refused(refused: &Refused) -> Self {
+    pub(in super::super) fn refused(refused: &Refused) -> Self {
         let detail = refused.error().message;
         match refused {
             Refused::Unauthenticated(reason) => Self::new(Sort::Call(ErrorKind::Unauthenticated), detail)
@@ -129,7 +138,7 @@ impl Problem {
     }
 
     /// The same with the methods that are taken.
-    pub(super) fn allowing(self, methods: HeaderValue) -> Self {
+    pub(in super::super) fn allowing(self, methods: HeaderValue) -> Self {
         self.with_header(header::ALLOW, methods)
     }
 
@@ -140,8 +149,15 @@ impl Problem {
         self
     }
 
-    fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    /// The same with a field of the head.
+    pub(in super::super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.header = Some((name, value));
+        self
+    }
+
+    /// The same with the next step.
+    pub(in super::super) fn with_hint(mut self, hint: &str) -> Self {
+        self.0.members.insert("hint".to_owned(), hint.into());
         self
     }
 
@@ -213,15 +229,30 @@ impl From<Error> for Problem {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_documentation_shows_the_table_in_its_order() {
-        let documentation = include_str!("../../../../../docs/transports/rest.md");
+    /// Checks that `documentation` has a row for each of `sorts`, in their order.
+    fn check(documentation: &str, sorts: &[Sort]) {
         let mut from = 0;
-        for sort in Sort::ALL {
+        for sort in sorts {
             let row = format!("| `{}` | {} | {} |", sort.name(), sort.status().as_u16(), sort.title());
             let found = documentation[from..].find(&row);
             assert!(found.is_some(), "the documentation has no row {row} here");
             from += found.unwrap_or_default();
         }
+    }
+
+    #[test]
+    fn the_documentation_shows_the_table_in_its_order() {
+        check(include_str!("../../../../../docs/transports/rest.md"), &Sort::ALL);
+        let of_downloads = [
+            Sort::BadRequest,
+            Sort::Call(ErrorKind::Unauthenticated),
+            Sort::Call(ErrorKind::NotFound),
+            Sort::NotAcceptable,
+            Sort::PreconditionFailed,
+            Sort::RangeNotSatisfiable,
+            Sort::Call(ErrorKind::Internal),
+            Sort::Call(ErrorKind::Unavailable),
+        ];
+        check(include_str!("../../../../../docs/transports/results.md"), &of_downloads);
     }
 }

@@ -13,5 +13,5 @@ mod content;
 mod documents;
 mod identity;
 mod refusals;
-mod scene;
+pub(super) mod scene;
 mod streams;

@@ -76,7 +76,7 @@ pub(super) fn told(answer: &Answer) -> String {
 }
 
 /// `status name: detail` of a problem.
-pub(super) fn problem(answer: &Answer) -> String {
+pub(in crate::http) fn problem(answer: &Answer) -> String {
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{}", answer.text());
     let problem: Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!(problem["status"], answer.head.status);

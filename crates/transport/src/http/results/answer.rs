@@ -1,0 +1,127 @@
+//! From a reply to a response that can be checked, resumed and kept.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Outcome, Reply, ReplyEvent};
+
+use super::super::rest::{Begun, Encoding, Pieces, Problem, begun, describe, first, not_modified, told};
+use super::asked::{Asked, extension};
+use super::coding::Coding;
+use super::conditions::{Given, given};
+use super::range::Part;
+use super::route::Route;
+use super::tag::Tag;
+
+/// What stays as it is need not be asked for again, for about as long as a link lives.
+const KEPT: HeaderValue = HeaderValue::from_static("private, max-age=300, immutable");
+/// What may be another one a moment later, or was opened by a link, which is for one download.
+const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
+
+/// What of a result a request is about, in the form and coding that it accepts.
+struct Representation {
+    head: BodyHead,
+    tag: Option<Tag>,
+    /// How many bytes there are of it, if that is known and can be counted on.
+    bytes: Option<u64>,
+    coding: Option<Coding>,
+    job: String,
+}
+
+/// Waits for the first words of `reply`. Until then a failure is a problem with its status.
+pub(super) async fn answer(mut reply: Reply, route: &Route, asked: &Asked, parts: &Parts) -> Result<Response, Problem> {
+    let job = reply.job().id().to_string();
+    let (head, encoding, first) = match first(&mut reply).await {
+        ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
+        ReplyEvent::Chunk(Chunk::Body(head)) => (head, Encoding::Body, None),
+        // A manifest is text.
+        first => {
+            let media_type = AnswerFormat::Json.media_type();
+            (BodyHead { media_type, bounds: Budget::default(), lasting: None }, Encoding::Text, Some(first))
+        }
+    };
+    let representation = Representation::new(head, asked, parts, job);
+    let part = match given(parts, representation.tag.as_ref(), representation.bytes)? {
+        Given::Nothing => return Ok(representation.not_modified(asked)),
+        Given::Whole => None,
+        Given::Part(part) => Some(part),
+    };
+    let pieces = Pieces::new(reply, encoding, first).begin().await?;
+    Ok(representation.response(pieces, part, route, asked, parts))
+}
+
+impl Representation {
+    fn new(head: BodyHead, asked: &Asked, parts: &Parts, job: String) -> Self {
+        let bytes = head.lasting.as_ref().and_then(|lasting| lasting.bytes);
+        // Ranges are of bytes that are the same each time, which those of a coding are not.
+        let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
+        let coding = Some(asked.format).filter(|format| Coding::suits(*format) && !is_ranged);
+        let coding = coding.and_then(|_| Coding::accepted(&parts.headers));
+        let tag = head.lasting.as_ref().map(|lasting| match coding {
+            Some(_) => Tag::weak(&lasting.tag),
+            None => Tag::strong(&lasting.tag),
+        });
+        Self { tag, bytes: bytes.filter(|_| coding.is_none()), coding, head, job }
+    }
+
+    /// The response to one who has it.
+    fn not_modified(&self, asked: &Asked) -> Response {
+        let mut response = not_modified();
+        self.say_how_to_keep(response.headers_mut(), asked);
+        response
+    }
+
+    /// The response with `part` of what has begun, or all of it.
+    fn response(&self, pieces: Begun, part: Option<Part>, route: &Route, asked: &Asked, parts: &Parts) -> Response {
+        // An answer that is over already has its facts in its head, unless they are not those of the part.
+        let facts = match &pieces {
+            Begun::Whole(_, facts) if part.is_none() => told(facts),
+            Begun::Whole(..) | Begun::Streaming(_) => HeaderMap::new(),
+        };
+        let mut response = match (self.coding, part.or(self.bytes.map(Part::whole))) {
+            (Some(coding), _) => {
+                let name = HeaderValue::from_static(coding.name());
+                with_field(coding.encode(pieces.stream()), header::CONTENT_ENCODING, name)
+            }
+            (None, Some(counted)) => {
+                let length = HeaderValue::from(counted.count);
+                with_field(counted.cut(pieces.stream()), header::CONTENT_LENGTH, length)
+            }
+            (None, None) => begun(pieces, parts),
+        };
+        response.headers_mut().extend(facts);
+        if let Some(part) = part {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            // Digits and letters.
+            let range = HeaderValue::from_str(&part.content_range());
+            response.headers_mut().extend(range.map(|range| (header::CONTENT_RANGE, range)));
+        }
+        let headers = response.headers_mut();
+        describe(headers, &self.head, &self.job);
+        self.say_how_to_keep(headers, asked);
+        if self.bytes.is_some() {
+            headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        }
+        if let Some(stem) = route.file_stem() {
+            let disposition = format!("attachment; filename=\"{stem}.{}\"", extension(asked.format));
+            // Letters, digits and hyphens in quotes.
+            headers.extend(HeaderValue::from_str(&disposition).map(|it| (header::CONTENT_DISPOSITION, it)));
+        }
+        response
+    }
+
+    fn say_how_to_keep(&self, headers: &mut HeaderMap, asked: &Asked) {
+        headers.extend(self.tag.as_ref().and_then(Tag::field).map(|tag| (header::ETAG, tag)));
+        let is_kept = self.head.lasting.is_some() && !asked.has_link;
+        headers.insert(header::CACHE_CONTROL, if is_kept { KEPT } else { NOT_KEPT });
+        headers.insert(header::VARY, HeaderValue::from_static("accept, accept-encoding, authorization"));
+    }
+}
+
+/// The response with `body` and a field that says how it comes.
+fn with_field(body: Body, name: HeaderName, value: HeaderValue) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(name, value);
+    response
+}

@@ -1,0 +1,135 @@
+//! Codings of text on its way: gzip and zstd, for clients that ask for them.
+//!
+//! Rows as text shrink to a fraction. What is coded is told as soon as the next bytes have to be waited for, so that
+//! the first rows of a result that is still being written arrive before the last are made.
+//!
+//! [RFC 9110, 12.5.3](https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding)
+
+use std::io;
+
+use async_compression::Level;
+use async_compression::tokio::bufread::{GzipEncoder, ZstdEncoder};
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use tidegate_core::AnswerFormat;
+use tokio_util::io::{ReaderStream, StreamReader};
+
+use super::super::rest::quality;
+
+/// A piece of what is coded, in bytes.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// How bytes are coded on their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    Zstd,
+    Gzip,
+}
+
+impl Coding {
+    /// What stands first is taken where a client likes several as much: it is smaller for less work.
+    const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
+
+    /// Whether a body of this form gains by a coding: Arrow and Parquet are compressed within.
+    pub(super) fn suits(format: AnswerFormat) -> bool {
+        matches!(format, AnswerFormat::Json | AnswerFormat::Ndjson | AnswerFormat::Csv)
+    }
+
+    /// The coding that a client names and likes best; none where it likes none as much as the bytes as they are.
+    pub(super) fn accepted(headers: &HeaderMap) -> Option<Self> {
+        let said: Vec<&str> =
+            headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).collect();
+        Self::best(&said.join(","))
+    }
+
+    fn best(said: &str) -> Option<Self> {
+        let liked = |names: &[&str]| {
+            let of_name = |member: &str| {
+                let (name, parameters) = member.split_once(';').unwrap_or((member, ""));
+                let is_named = names.iter().any(|known| name.trim().eq_ignore_ascii_case(known));
+                let weight = parameters.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+                is_named.then(|| weight.map_or(1_000, |(_, weight)| quality(weight.trim())))
+            };
+            said.split(',').filter_map(of_name).max().unwrap_or_default()
+        };
+        let least = liked(&["identity"]).max(1);
+        let best = Self::ALL.into_iter().rev().max_by_key(|coding| liked(coding.names()))?;
+        (liked(best.names()) >= least).then_some(best)
+    }
+
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Zstd => &["zstd"],
+            Self::Gzip => &["gzip", "x-gzip"],
+        }
+    }
+
+    /// As it stands in `Content-Encoding`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// The body that comes in `pieces`, coded while it comes.
+    pub(super) fn encode(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
+        let reader = StreamReader::new(pieces);
+        match self {
+            Self::Zstd => {
+                let encoder = ZstdEncoder::with_quality(reader, Level::Fastest);
+                Body::from_stream(ReaderStream::with_capacity(encoder, PIECE_BYTES))
+            }
+            Self::Gzip => {
+                let encoder = GzipEncoder::with_quality(reader, Level::Fastest);
+                Body::from_stream(ReaderStream::with_capacity(encoder, PIECE_BYTES))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coding_is_taken_where_it_is_asked_for() {
+        let mut table = String::new();
+        for said in [
+            "",
+            "*",
+            "identity",
+            "br",
+            "gzip",
+            "x-gzip",
+            "GZIP;Q=0.5",
+            "zstd",
+            "gzip, deflate, br, zstd",
+            "gzip;q=1.0, zstd;q=0.5",
+            "gzip;q=0.5, identity",
+            "gzip, identity;q=0.5",
+            "gzip;q=0",
+            "zstd;q=0, gzip;q=0.1, *;q=0",
+        ] {
+            table.push_str(&format!("{said:30} {:?}\n", Coding::best(said)));
+        }
+        insta::assert_snapshot!(table, @r#"
+                                       None
+        *                              None
+        identity                       None
+        br                             None
+        gzip                           Some(Gzip)
+        x-gzip                         Some(Gzip)
+        GZIP;Q=0.5                     Some(Gzip)
+        zstd                           Some(Zstd)
+        gzip, deflate, br, zstd        Some(Zstd)
+        gzip;q=1.0, zstd;q=0.5         Some(Gzip)
+        gzip;q=0.5, identity           None
+        gzip, identity;q=0.5           Some(Gzip)
+        gzip;q=0                       None
+        zstd;q=0, gzip;q=0.1, *;q=0    Some(Gzip)
+        "#);
+    }
+}

@@ -1,0 +1,285 @@
+//! One range of bytes: what `Range` says, and a stream cut to it.
+//!
+//! [RFC 9110, 14](https://www.rfc-editor.org/rfc/rfc9110#name-range-requests). Several ranges at once get the whole,
+//! as the RFC allows: a client that wants them asks for each of them.
+
+use std::io;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use bytes::{Buf, Bytes};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+
+use super::super::rest::broken_off;
+
+/// What `Range` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ranges {
+    /// No range, several, or what cannot be read.
+    None,
+    /// From a byte on, to another one if it is named.
+    From(u64, Option<u64>),
+    /// So many of the last bytes.
+    Last(u64),
+}
+
+/// There are no such bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unsatisfiable;
+
+/// Bytes of a representation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The first of them.
+    pub(super) first: u64,
+    /// How many.
+    pub(super) count: u64,
+    /// How many there are of the whole.
+    pub(super) of: u64,
+}
+
+impl Ranges {
+    pub(super) fn read(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header::RANGE).iter();
+        match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
+            (Some(text), None) => Self::parse(text).unwrap_or(Self::None),
+            _ => Self::None,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (unit, set) = text.split_once('=')?;
+        if !unit.trim().eq_ignore_ascii_case("bytes") {
+            return None;
+        }
+        let mut ranges = set.split(',').map(str::trim).filter(|range| !range.is_empty());
+        let (range, more) = (ranges.next()?, ranges.next());
+        if more.is_some() {
+            return None;
+        }
+        match range.split_once('-')? {
+            ("", last) => Some(Self::Last(position(last)?)),
+            (first, "") => Some(Self::From(position(first)?, None)),
+            (first, last) => {
+                let (first, last) = (position(first)?, position(last)?);
+                (first <= last).then_some(Self::From(first, Some(last)))
+            }
+        }
+    }
+
+    /// Which of `bytes` bytes it is; none for all of them.
+    pub(super) fn of(self, bytes: u64) -> Result<Option<Part>, Unsatisfiable> {
+        let (first, count) = match self {
+            Self::None => return Ok(None),
+            // The last bytes of nothing are nothing, which no range can say.
+            Self::Last(count) if count > 0 && bytes == 0 => return Ok(None),
+            Self::Last(count) => (bytes.saturating_sub(count), count.min(bytes)),
+            Self::From(first, last) => {
+                let end = last.map_or(bytes, |last| last.saturating_add(1).min(bytes));
+                (first, end.saturating_sub(first))
+            }
+        };
+        if count == 0 { Err(Unsatisfiable) } else { Ok(Some(Part { first, count, of: bytes })) }
+    }
+}
+
+/// A number of digits alone; what is larger than any length is the largest.
+fn position(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+impl Part {
+    /// All of `bytes` bytes.
+    pub(super) fn whole(bytes: u64) -> Self {
+        Self { first: 0, count: bytes, of: bytes }
+    }
+
+    /// As it stands in `Content-Range`.
+    pub(super) fn content_range(&self) -> String {
+        format!("bytes {}-{}/{}", self.first, self.first + self.count.saturating_sub(1), self.of)
+    }
+
+    /// The part of the body that comes in `pieces`, skipped and cut while it comes. A body of another length than it
+    /// should have breaks off.
+    pub(super) fn cut(self, pieces: BoxStream<'static, io::Result<Bytes>>) -> Body {
+        let is_to_end = self.first + self.count == self.of;
+        Body::from_stream(Cut { pieces, skip: self.first, left: self.count, is_to_end }.stream())
+    }
+}
+
+/// What is still to come of a part.
+struct Cut {
+    pieces: BoxStream<'static, io::Result<Bytes>>,
+    skip: u64,
+    left: u64,
+    /// Whether the body ends with the part.
+    is_to_end: bool,
+}
+
+impl Cut {
+    fn stream(self) -> impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static {
+        stream::unfold(Some(self), |cut| async move {
+            let mut cut = cut?;
+            let next = cut.next().await?;
+            let cut = next.is_ok().then_some(cut);
+            Some((next, cut))
+        })
+    }
+
+    /// The next bytes of the part; none when there are no more.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        while self.left > 0 {
+            let mut piece = match self.pieces.next().await {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return Some(Err(error)),
+                None => return Some(Err(broken_off("the body is shorter than it should be").await)),
+            };
+            // Both are no more than the length of a piece.
+            let skipped = self.skip.min(piece.len() as u64);
+            piece.advance(skipped as usize);
+            self.skip -= skipped;
+            if piece.is_empty() {
+                continue;
+            }
+            let is_last = piece.len() as u64 >= self.left;
+            if is_last && self.is_to_end {
+                let last = self.last(piece).await;
+                self.left = 0;
+                return Some(last);
+            }
+            if is_last {
+                piece.truncate(self.left as usize);
+            }
+            self.left -= piece.len() as u64;
+            return Some(Ok(piece));
+        }
+        None
+    }
+
+    /// The last bytes of the body once it has ended well: a fault may be found behind them.
+    async fn last(&mut self, piece: Bytes) -> io::Result<Bytes> {
+        let mut is_too_long = piece.len() as u64 > self.left;
+        while let Some(more) = self.pieces.next().await {
+            is_too_long |= !more?.is_empty();
+        }
+        match is_too_long {
+            false => Ok(piece),
+            true => Err(broken_off("the body is longer than it should be").await),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_range_is_a_part_all_or_none() {
+        let mut table = String::new();
+        for text in [
+            "bytes=0-4",
+            "bytes=4-4",
+            "bytes=5-",
+            "bytes=0-",
+            "bytes=9-99999999999999999999999",
+            "bytes=-3",
+            "bytes=-99999999999999999999999",
+            "BYTES = 2-3",
+            "bytes=, 2-3 ,",
+            "bytes=10-",
+            "bytes=10-12",
+            "bytes=99999999999999999999999-",
+            "bytes=-0",
+            "bytes=4-2",
+            "bytes=0-1,3-4",
+            "bytes=a-b",
+            "bytes=+1-2",
+            "bytes=-",
+            "bytes=1",
+            "bytes=",
+            "rows=0-4",
+            "0-4",
+        ] {
+            let ranges = Ranges::parse(text).unwrap_or(Ranges::None);
+            let told = |bytes| match ranges.of(bytes) {
+                Ok(None) => "whole".to_owned(),
+                Ok(Some(part)) => part.content_range(),
+                Err(Unsatisfiable) => "none".to_owned(),
+            };
+            table.push_str(&format!("{text:35} {:18} {}\n", told(10), told(0)));
+        }
+        insta::assert_snapshot!(table, @r#"
+        bytes=0-4                           bytes 0-4/10       none
+        bytes=4-4                           bytes 4-4/10       none
+        bytes=5-                            bytes 5-9/10       none
+        bytes=0-                            bytes 0-9/10       none
+        bytes=9-99999999999999999999999     bytes 9-9/10       none
+        bytes=-3                            bytes 7-9/10       whole
+        bytes=-99999999999999999999999      bytes 0-9/10       whole
+        BYTES = 2-3                         bytes 2-3/10       none
+        bytes=, 2-3 ,                       bytes 2-3/10       none
+        bytes=10-                           none               none
+        bytes=10-12                         none               none
+        bytes=99999999999999999999999-      none               none
+        bytes=-0                            none               none
+        bytes=4-2                           whole              whole
+        bytes=0-1,3-4                       whole              whole
+        bytes=a-b                           whole              whole
+        bytes=+1-2                          whole              whole
+        bytes=-                             whole              whole
+        bytes=1                             whole              whole
+        bytes=                              whole              whole
+        rows=0-4                            whole              whole
+        0-4                                 whole              whole
+        "#);
+    }
+
+    /// What comes of a body of `pieces` that is said to be `of` bytes long.
+    fn cut(pieces: &[Vec<u8>], part: Part) -> io::Result<Vec<u8>> {
+        let pieces: Vec<io::Result<Bytes>> = pieces.iter().map(|piece| Ok(Bytes::from(piece.clone()))).collect();
+        let body = part.cut(stream::iter(pieces).boxed()).into_data_stream();
+        let gathered = body.try_fold(Vec::new(), |mut all, piece| async move {
+            all.extend_from_slice(&piece);
+            Ok(all)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(gathered).map_err(io::Error::other)
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_is_that_slice_however_the_body_comes(
+            pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..10),
+            (first, last) in (0_u64..80, 0_u64..80),
+        ) {
+            let whole = pieces.concat();
+            let bytes = whole.len() as u64;
+            prop_assert_eq!(&cut(&pieces, Part::whole(bytes)).unwrap(), &whole);
+            if let Ok(Some(part)) = Ranges::From(first, Some(last)).of(bytes) {
+                let slice = &whole[part.first as usize..][..part.count as usize];
+                prop_assert_eq!(cut(&pieces, part).unwrap(), slice);
+                prop_assert!(part.first == first && part.count == last.min(bytes - 1) + 1 - first);
+            } else {
+                prop_assert!(first > last || first >= bytes);
+            }
+            if let Ok(Some(part)) = Ranges::Last(first).of(bytes) {
+                prop_assert_eq!(cut(&pieces, part).unwrap(), &whole[whole.len() - first.min(bytes) as usize..]);
+            }
+        }
+
+        #[test]
+        fn a_body_of_another_length_breaks_off(
+            pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..20), 1..10),
+            more in 1_u64..10,
+        ) {
+            let bytes = pieces.concat().len() as u64;
+            prop_assert!(cut(&pieces, Part::whole(bytes + more)).is_err());
+            prop_assert!(bytes <= more || cut(&pieces, Part::whole(bytes - more)).is_err());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Which paths there are: a result, its rows, and each of its blocks.
+
+use percent_encoding::percent_decode_str;
+use uuid::Uuid;
+
+use super::super::rest::{Problem, Sort};
+
+/// What stands before the id in the URI of every stored result.
+const URI_PREFIX: &str = "tidegate://results/";
+/// How many digits of an id stand in the name of a file.
+const FILE_ID_DIGITS: usize = 8;
+/// An id with its hyphens.
+const ID_BYTES: usize = 36;
+
+/// What a path names, whether or not there can be any such result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Route {
+    /// As it stands in the path if it is no id, else in its one spelling.
+    pub(super) id: String,
+    pub(super) view: View,
+    can_be: bool,
+}
+
+/// What of a result is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum View {
+    Manifest,
+    /// One block, by its number.
+    Block(String),
+    /// All rows.
+    Data,
+}
+
+impl Route {
+    /// The route of a path.
+    pub(super) fn find(path: &str) -> Result<Self, Problem> {
+        let below: Vec<&str> = path.strip_prefix("/results/").unwrap_or_default().split('/').collect();
+        let (id, view) = match below.as_slice() {
+            [id] if !id.is_empty() => (id, View::Manifest),
+            [id, "data"] => (id, View::Data),
+            [id, "blocks", number] => (id, View::Block((*number).to_owned())),
+            _ => {
+                let detail = "there is nothing at this path; a result is at /results/{id}, its rows are at \
+                              /results/{id}/data and, block by block, at /results/{id}/blocks/{n}";
+                return Err(Problem::new(Sort::NoSuchPath, detail.to_owned()));
+            }
+        };
+        Ok(Self::of(id, &view).unwrap_or_else(|| Self { id: (*id).to_owned(), view, can_be: false }))
+    }
+
+    /// The route in its one spelling; none for what is no id or no number of a block.
+    fn of(id: &str, view: &View) -> Option<Self> {
+        let decoded = |segment| percent_decode_str(segment).decode_utf8().ok();
+        let id = decoded(id).filter(|id| id.len() == ID_BYTES)?;
+        let id = Uuid::try_parse(&id).ok()?.hyphenated().to_string();
+        let view = match view {
+            View::Manifest => View::Manifest,
+            View::Data => View::Data,
+            View::Block(number) => {
+                let number = decoded(number)?;
+                let read: u32 = number.parse().ok()?;
+                // A block has one address: `+7` and `007` are none.
+                View::Block(Some(read.to_string()).filter(|text| *text == *number)?)
+            }
+        };
+        Some(Self { id, view, can_be: true })
+    }
+
+    /// The URI of the resource; none if there cannot be any.
+    pub(super) fn uri(&self) -> Option<String> {
+        self.can_be.then(|| self.asked_for())
+    }
+
+    /// The same, whatever the path holds.
+    pub(super) fn asked_for(&self) -> String {
+        let id = &self.id;
+        match &self.view {
+            View::Manifest => format!("{URI_PREFIX}{id}"),
+            View::Block(number) => format!("{URI_PREFIX}{id}/blocks/{number}"),
+            View::Data => format!("{URI_PREFIX}{id}/data"),
+        }
+    }
+
+    /// What a file with the bytes is called; none for what is no file.
+    pub(super) fn file_stem(&self) -> Option<String> {
+        let id = self.id.get(..FILE_ID_DIGITS)?;
+        match &self.view {
+            View::Manifest => None,
+            View::Block(number) => Some(format!("result-{id}-{number}")),
+            View::Data => Some(format!("result-{id}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0a1b2c3d-1111-4222-8333-444455556666";
+
+    #[test]
+    fn a_path_is_a_resource_or_none() {
+        let mut table = String::new();
+        for path in [
+            "/results/ID",
+            "/results/ID/data",
+            "/results/ID/blocks/0",
+            "/results/ID/blocks/4294967295",
+            "/results/%30a1b2c3d-1111-4222-8333-444455556666/blocks/%37",
+            "/results/0A1B2C3D-1111-4222-8333-444455556666",
+            "/results/ID/blocks/4294967296",
+            "/results/ID/blocks/+7",
+            "/results/ID/blocks/007",
+            "/results/ID/blocks/-1",
+            "/results/ID/blocks/%FF",
+            "/results/ID/blocks/",
+            "/results/0a1b2c3d111142228333444455556666",
+            "/results/{ID}",
+            "/results/nothing/data",
+            "/results/%FF",
+            "/results/ID/blocks",
+            "/results/ID/rows",
+            "/results/ID/",
+            "/results/",
+            "/results",
+        ] {
+            let route = Route::find(&path.replace("ID", ID));
+            let told = route.map_or("no such path".to_owned(), |route| route.uri().unwrap_or("absent".to_owned()));
+            table.push_str(&format!("{path:60} {}\n", told.replace(ID, "ID")));
+        }
+        insta::assert_snapshot!(table, @r#"
+        /results/ID                                                  tidegate://results/ID
+        /results/ID/data                                             tidegate://results/ID/data
+        /results/ID/blocks/0                                         tidegate://results/ID/blocks/0
+        /results/ID/blocks/4294967295                                tidegate://results/ID/blocks/4294967295
+        /results/%30a1b2c3d-1111-4222-8333-444455556666/blocks/%37   tidegate://results/ID/blocks/7
+        /results/0A1B2C3D-1111-4222-8333-444455556666                tidegate://results/ID
+        /results/ID/blocks/4294967296                                absent
+        /results/ID/blocks/+7                                        absent
+        /results/ID/blocks/007                                       absent
+        /results/ID/blocks/-1                                        absent
+        /results/ID/blocks/%FF                                       absent
+        /results/ID/blocks/                                          absent
+        /results/0a1b2c3d111142228333444455556666                    absent
+        /results/{ID}                                                absent
+        /results/nothing/data                                        absent
+        /results/%FF                                                 absent
+        /results/ID/blocks                                           no such path
+        /results/ID/rows                                             no such path
+        /results/ID/                                                 no such path
+        /results/                                                    no such path
+        /results                                                     no such path
+        "#);
+    }
+}

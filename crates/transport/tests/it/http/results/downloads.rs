@@ -1,0 +1,269 @@
+//! Which request becomes which call, and in which form and under which name it is answered.
+
+use super::scene::{ASKED, COMPLETE, EMPTY, ROWS, data, fields, get, request, start};
+
+/// What a client may go by.
+const FIELDS: [&str; 16] = [
+    "content-type",
+    "content-length",
+    "content-disposition",
+    "content-encoding",
+    "content-range",
+    "accept-ranges",
+    "etag",
+    "cache-control",
+    "vary",
+    "tidegate-rows",
+    "x-content-type-options",
+    "cross-origin-resource-policy",
+    "referrer-policy",
+    "transfer-encoding",
+    "trailer",
+    "allow",
+];
+
+#[tokio::test]
+async fn every_path_is_one_call_of_a_resource() {
+    let server = start().await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for path in [
+        "/results/ID",
+        "/results/ID?format=json",
+        "/results/ID/blocks/0",
+        "/results/ID/blocks/7?format=csv",
+        "/results/ID/data",
+        "/results/ID/data?format=ndjson&partial=true",
+        "/results/ID/data?partial=false",
+        "/results/88888888-1111-4222-8333-44445555666%36/data",
+    ] {
+        let answer = connection.ask(&get(&path.replace("ID", ASKED))).await;
+        table.push_str(&format!("GET {path}\n  {}\n", answer.text().replace(ASKED, "ID")));
+        assert_eq!(answer.head.status, 200);
+        assert_eq!(answer.header("tidegate-job").unwrap().len(), 36);
+    }
+    insta::assert_snapshot!(table, @r#"
+    GET /results/ID
+      {"uri":"tidegate://results/ID","arguments":{},"format":"json","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/ID?format=json
+      {"uri":"tidegate://results/ID","arguments":{},"format":"json","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/ID/blocks/0
+      {"uri":"tidegate://results/ID/blocks/0","arguments":{},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/ID/blocks/7?format=csv
+      {"uri":"tidegate://results/ID/blocks/7","arguments":{},"format":"csv","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/ID/data
+      {"uri":"tidegate://results/ID/data","arguments":{},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/ID/data?format=ndjson&partial=true
+      {"uri":"tidegate://results/ID/data","arguments":{"partial":true},"format":"ndjson","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/ID/data?partial=false
+      {"uri":"tidegate://results/ID/data","arguments":{"partial":false},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    GET /results/88888888-1111-4222-8333-44445555666%36/data
+      {"uri":"tidegate://results/ID/data","arguments":{},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+    "#);
+    let calls = r#"tidegate_calls_total{kind="resource",name="",outcome="done",transport="rest"}"#;
+    assert_eq!(server.figure(calls).await, "8");
+}
+
+#[tokio::test]
+async fn the_form_is_the_one_that_is_accepted_or_named() {
+    let server = start().await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for (accept, parameters) in [
+        (None, ""),
+        (Some("*/*"), ""),
+        (Some("text/html, application/xhtml+xml, */*;q=0.8"), ""),
+        (Some("application/*"), ""),
+        (Some("text/*"), ""),
+        (Some("application/json"), ""),
+        (Some("application/x-ndjson"), ""),
+        (Some("text/csv, application/json;q=0.5"), ""),
+        (Some("application/vnd.apache.arrow.stream"), ""),
+        (Some("application/json"), "?format=csv"),
+    ] {
+        let headers: Vec<_> = accept.map(|accept| ("Accept", accept)).into_iter().collect();
+        let mut told = Vec::new();
+        for path in ["/results/ID/data", "/results/ID/blocks/3"] {
+            let answer = connection.ask(&request("GET", &format!("{path}{parameters}"), &headers)).await;
+            let disposition = answer.header("content-disposition").unwrap().split_once("filename=").unwrap().1;
+            told.push(format!("{} {disposition}", answer.header("content-type").unwrap()));
+        }
+        table.push_str(&format!("{:45} {parameters:12} {}\n", accept.unwrap_or("-"), told.join(" ")));
+    }
+    insta::assert_snapshot!(table, @r#"
+    -                                                          application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"
+    */*                                                        application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"
+    text/html, application/xhtml+xml, */*;q=0.8                application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"
+    application/*                                              application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"
+    text/*                                                     text/csv "result-0a1b2c3d.csv" text/csv "result-0a1b2c3d-3.csv"
+    application/json                                           application/json "result-0a1b2c3d.json" application/json "result-0a1b2c3d-3.json"
+    application/x-ndjson                                       application/x-ndjson "result-0a1b2c3d.ndjson" application/x-ndjson "result-0a1b2c3d-3.ndjson"
+    text/csv, application/json;q=0.5                           text/csv "result-0a1b2c3d.csv" text/csv "result-0a1b2c3d-3.csv"
+    application/vnd.apache.arrow.stream                        application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"
+    application/json                              ?format=csv  text/csv "result-0a1b2c3d.csv" text/csv "result-0a1b2c3d-3.csv"
+    "#);
+}
+
+#[tokio::test]
+async fn a_response_says_what_it_is_and_how_long_it_stays() {
+    let server = start().await;
+    let mut table = String::new();
+    for (path, headers) in [
+        ("/results/ID", &[][..]),
+        ("/results/ID/blocks/3", &[]),
+        ("/results/ID/blocks/3", &[("Range", "bytes=10-19")]),
+        ("/results/ID/data?format=csv", &[]),
+        ("/results/ID/data?format=csv", &[("Accept-Encoding", "gzip")]),
+        ("/results/88888888-1111-4222-8333-444455556666/data", &[]),
+        ("/results/77777777-1111-4222-8333-444455556666/data", &[]),
+    ] {
+        let answer = server.download(&request("GET", path, headers)).await;
+        let status = answer.head.status;
+        table.push_str(&format!("GET {path} {headers:?}\n{status}\n{}\n", fields(&answer.head, &FIELDS)));
+    }
+    insta::assert_snapshot!(table, @r#"
+    GET /results/ID []
+    200
+    content-type: application/json
+    content-length: 8
+    cache-control: no-store
+    vary: accept, accept-encoding, authorization
+    tidegate-rows: 40000
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+
+    GET /results/ID/blocks/3 []
+    200
+    content-type: application/vnd.apache.arrow.stream
+    content-length: 617780
+    content-disposition: attachment; filename="result-0a1b2c3d-3.arrows"
+    accept-ranges: bytes
+    etag: "tag-arrow"
+    cache-control: private, max-age=300, immutable
+    vary: accept, accept-encoding, authorization
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+
+    GET /results/ID/blocks/3 [("Range", "bytes=10-19")]
+    206
+    content-type: application/vnd.apache.arrow.stream
+    content-length: 10
+    content-disposition: attachment; filename="result-0a1b2c3d-3.arrows"
+    content-range: bytes 10-19/617780
+    accept-ranges: bytes
+    etag: "tag-arrow"
+    cache-control: private, max-age=300, immutable
+    vary: accept, accept-encoding, authorization
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+
+    GET /results/ID/data?format=csv []
+    200
+    content-type: text/csv
+    content-disposition: attachment; filename="result-0a1b2c3d.csv"
+    etag: "tag-csv"
+    cache-control: private, max-age=300, immutable
+    vary: accept, accept-encoding, authorization
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+    transfer-encoding: chunked
+
+    GET /results/ID/data?format=csv [("Accept-Encoding", "gzip")]
+    200
+    content-type: text/csv
+    content-disposition: attachment; filename="result-0a1b2c3d.csv"
+    content-encoding: gzip
+    etag: W/"tag-csv"
+    cache-control: private, max-age=300, immutable
+    vary: accept, accept-encoding, authorization
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+    transfer-encoding: chunked
+
+    GET /results/88888888-1111-4222-8333-444455556666/data []
+    200
+    content-type: application/vnd.apache.arrow.stream
+    content-length: 162
+    content-disposition: attachment; filename="result-88888888.arrows"
+    cache-control: no-store
+    vary: accept, accept-encoding, authorization
+    tidegate-rows: 40000
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+
+    GET /results/77777777-1111-4222-8333-444455556666/data []
+    200
+    content-type: application/vnd.apache.arrow.stream
+    content-length: 0
+    content-disposition: attachment; filename="result-77777777.arrows"
+    accept-ranges: bytes
+    etag: "tag-arrow"
+    cache-control: private, max-age=300, immutable
+    vary: accept, accept-encoding, authorization
+    tidegate-rows: 40000
+    x-content-type-options: nosniff
+    cross-origin-resource-policy: same-origin
+    referrer-policy: no-referrer
+    "#);
+}
+
+#[tokio::test]
+async fn a_whole_body_is_intact_and_its_facts_are_told() {
+    let server = start().await;
+    for format in ["arrow", "ndjson", "csv", "json"] {
+        let answer = server.download(&get(&format!("/results/ID/data?format={format}"))).await;
+        assert!(answer.body == *ROWS, "the rows are not intact as {format}");
+    }
+    let empty = server.download(&get(&data(EMPTY))).await;
+    assert_eq!((empty.head.status, empty.text(), empty.header("content-length")), (200, "", Some("0")));
+    let manifest = server.download(&get("/results/ID")).await;
+    assert_eq!(manifest.text(), "{\"id\":1}");
+}
+
+#[tokio::test]
+async fn a_head_is_that_of_the_answer_without_it() {
+    let server = start().await;
+    let mut connection = server.connect().await;
+    for (path, headers) in [
+        ("/results/ID", &[][..]),
+        ("/results/ID/data", &[]),
+        ("/results/ID/blocks/3", &[("Accept-Encoding", "gzip")]),
+        ("/results/ID/data?format=csv", &[]),
+        ("/results/ID/data?format=csv", &[("Accept-Encoding", "gzip")]),
+        ("/results/ID/data", &[("If-None-Match", "\"tag-arrow\"")]),
+        ("/results/99999999-1111-4222-8333-444455556666/data", &[]),
+        ("/results/ID/data?colour=red", &[]),
+    ] {
+        let whole = server.download(&request("GET", path, headers)).await.head;
+        connection.send(&request("HEAD", path, headers)).await;
+        let head = connection.head().await;
+        assert_eq!(head.status, whole.status, "{path}");
+        let described: Vec<&str> = FIELDS.into_iter().filter(|name| *name != "transfer-encoding").collect();
+        assert_eq!(fields(&head, &described), fields(&whole, &described), "{path}");
+    }
+    // The next response follows at once, so there was no body.
+    assert_eq!(connection.ask(&get("/results/ID")).await.head.status, 200);
+    server.until_open_calls(0).await;
+    assert!(server.download(&get(&data(COMPLETE))).await.body == *ROWS);
+}
+
+#[tokio::test]
+async fn every_path_says_which_methods_it_takes() {
+    let server = start().await;
+    let mut connection = server.connect().await;
+    for path in ["/results/ID", "/results/ID/data", "/results/ID/blocks/0", "/results/nothing"] {
+        let answer = connection.ask(&request("OPTIONS", path, &[])).await;
+        assert_eq!((answer.head.status, answer.header("allow")), (204, Some("GET, HEAD, OPTIONS")), "{path}");
+        for method in ["POST", "PUT", "PATCH", "DELETE"] {
+            let answer = connection.ask(&request(method, path, &[])).await;
+            assert_eq!((answer.head.status, answer.header("allow")), (405, Some("GET, HEAD, OPTIONS")), "{path}");
+        }
+    }
+    assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"rest\"}").await, "16");
+}

@@ -1,0 +1,170 @@
+//! Who is let in by a link, and that nothing tells it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tidegate_core::event::{Event, Subscriber};
+use tidegate_core::{Caller, Grants, Links, Origin, Principal, Proof, TransportKind};
+use tidegate_transport::http::HttpOptions;
+
+use super::scene::{ABSENT, ASKED, COMPLETE, heard_by, request, with};
+use crate::http::identity::asking;
+use crate::http::rest::scene::problem;
+
+/// Opens one result with `made-by-bea`, and with `made-by-nobody` as somebody who showed nothing.
+struct Opener;
+
+/// Where the maker of a link was when it made it.
+const MAKERS_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+impl Links for Opener {
+    fn opened_by(&self, id: &str, link: &str) -> Option<Caller> {
+        let principal = match link {
+            "made-by-bea" => Arc::new(Principal::new("bea", Proof::Key, Arc::new(Grants::everything()))),
+            "made-by-nobody" => Principal::anonymous(),
+            _ => return None,
+        };
+        let origin = Origin { transport: TransportKind::StreamableHttp, peer: Some(MAKERS_ADDRESS) };
+        [ASKED, COMPLETE].contains(&id).then(|| Caller::new(principal, origin))
+    }
+}
+
+/// Options of a server that asks who calls and opens links.
+fn options() -> HttpOptions {
+    HttpOptions { links: Some(Arc::new(Opener)), ..asking().1 }
+}
+
+#[tokio::test]
+async fn a_link_stands_for_its_maker() {
+    let server = with(options()).await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for (link, headers) in [
+        ("made-by-bea", &[][..]),
+        ("made%2Dby%2Dbea", &[]),
+        ("made-by-bea", &[("Authorization", "Bearer key")]),
+        ("made-by-bea", &[("Authorization", "Bearer other")]),
+        ("made-by-nobody", &[]),
+    ] {
+        for path in ["", "/data", "/blocks/0"] {
+            let path = format!("/results/{ASKED}{path}?link={link}");
+            let answer = connection.ask(&request("GET", &path, headers)).await;
+            assert_eq!((answer.head.status, answer.header("cache-control")), (200, Some("no-store")));
+            let asked: Value = serde_json::from_slice(&answer.body).unwrap();
+            assert!(asked["arguments"].as_object().unwrap().is_empty());
+            let caller = format!("{} {} {}", asked["subject"], asked["transport"], asked["peer"]);
+            if path.contains("/data") {
+                table.push_str(&format!("{link:16} {caller}\n"));
+            }
+        }
+    }
+    insta::assert_snapshot!(table, @r#"
+    made-by-bea      "bea" "rest" "127.0.0.1"
+    made%2Dby%2Dbea  "bea" "rest" "127.0.0.1"
+    made-by-bea      "bea" "rest" "127.0.0.1"
+    made-by-bea      "bea" "rest" "127.0.0.1"
+    made-by-nobody   "anonymous" "rest" "192.0.2.7"
+    "#);
+}
+
+#[tokio::test]
+async fn a_link_that_opens_nothing_is_the_same_whether_there_is_something() {
+    let server = with(options()).await;
+    let mut connection = server.connect().await;
+    let mut told = Vec::new();
+    for (id, link) in [
+        (COMPLETE, "expired"),
+        (COMPLETE, ""),
+        (ABSENT, "expired"),
+        (ABSENT, "made-by-bea"),
+        ("nothing", "made-by-bea"),
+        ("nothing", "expired"),
+    ] {
+        for headers in [&[][..], &[("Authorization", "Bearer key")]] {
+            let answer = connection.ask(&request("GET", &format!("/results/{id}?link={link}"), headers)).await;
+            assert_eq!(answer.head.status, 401, "{id} {link}");
+            assert!(answer.header("www-authenticate").is_some());
+            told.push(answer.text().to_owned());
+        }
+    }
+    assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
+    let body: Value = serde_json::from_str(&told[0]).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&body).unwrap(), @r#"
+    {
+      "type": "tag:tidegate.dev,2026:problem/unauthenticated",
+      "title": "The caller must prove who it is",
+      "status": 401,
+      "detail": "the link opens nothing here: it is for another result, or its time is over",
+      "hint": "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource tidegate://results/{id} over MCP, has a fresh one."
+    }
+    "#);
+    // Where nobody makes links, none opens anything.
+    let server = with(HttpOptions::default()).await;
+    let answer = server.download(&request("GET", "/results/ID?link=made-by-bea", &[])).await;
+    assert_eq!(answer.text(), told[0]);
+}
+
+#[tokio::test]
+async fn without_a_link_a_key_is_asked_for() {
+    let server = with(options()).await;
+    let mut connection = server.connect().await;
+    for path in ["/results/ID", "/results/ID/data?format=csv", "/results/nothing", "/results/ID?colour=red"] {
+        let answer = connection.ask(&request("GET", path, &[])).await;
+        assert!(problem(&answer).starts_with("401 unauthenticated: this server asks who calls"), "{path}");
+        let other = connection.ask(&request("GET", path, &[("Authorization", "Bearer other")])).await;
+        assert_eq!(problem(&other), "401 unauthenticated: the key or token is not valid");
+    }
+    let shown = ("Authorization", "Bearer key");
+    assert_eq!(connection.ask(&request("GET", "/results/ID", &[shown])).await.head.status, 200);
+    let elsewhere = connection.ask(&request("GET", "/rest/tools?link=made-by-bea", &[])).await;
+    assert_eq!(elsewhere.head.status, 401);
+}
+
+/// Writes down all that a log could tell.
+#[derive(Default)]
+struct Log(Mutex<String>);
+
+impl Subscriber for Log {
+    fn hear(&self, event: Event<'_>) {
+        let line = match event {
+            Event::CallStarted { job } | Event::CallEnded { job, .. } => {
+                format!("call {} {:?}", job.target().name(), job.arguments())
+            }
+            Event::CallRefused { name, outcome, .. } => format!("refused {name} {outcome}"),
+            Event::MessageRefused { reason, .. } => format!("message {reason}"),
+            Event::Fault { detail, .. } => format!("fault {detail}"),
+            _ => return,
+        };
+        self.0.lock().push_str(&format!("{line}\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_link_is_never_told() {
+    let log = Arc::new(Log::default());
+    let server = heard_by(options(), Some(log.clone())).await;
+    let mut connection = server.connect().await;
+    for (path, header) in [
+        ("/results/ID?link=made-by-bea", ("X-A", "b")),
+        ("/results/ID/data?link=made-by-bea&link=made-by-bea", ("X-A", "b")),
+        ("/results/ID/data?link=made-by-bea&colour=red", ("X-A", "b")),
+        ("/results/ID/data?link=made-by-bea&partial=perhaps", ("X-A", "b")),
+        ("/results/ID/data?link=made-by-bea", ("Accept", "image/png")),
+        ("/results/ID/data?link=made-by-bea", ("Range", "bytes=99999999-")),
+        ("/results/ID/data?link=made-by-bea", ("Host", "evil.example.com")),
+        ("/results/ID/rows?link=made-by-bea", ("X-A", "b")),
+        ("/results/ID/data?link=made-by-bea-and-more", ("X-A", "b")),
+        ("/results/ID&link=made-by-bea", ("Authorization", "Bearer key")),
+        ("/results/ID/rows/link=made-by-bea", ("Authorization", "Bearer key")),
+        ("/results/ID/blocks/x?link=made-by-bea", ("X-A", "b")),
+    ] {
+        connection.ask(&request("GET", path, &[header])).await;
+        connection.ask(&request("DELETE", path, &[header])).await;
+    }
+    server.until_open_calls(0).await;
+    let log = log.0.lock().clone();
+    assert!(log.lines().count() >= 24, "{log}");
+    assert!(!log.contains("made-by"), "{log}");
+}

@@ -1,0 +1,140 @@
+//! What is refused, with which problem, and that nothing stays open.
+
+use tidegate_core::{Access, Acl, Network, ResourceTemplate, SnapshotBuilder, UriTemplate, handler_fn};
+use tidegate_transport::http::HttpOptions;
+
+use super::super::wire::Connection;
+use super::scene::{ABSENT, COMPLETE, FAILING, data, get, request, start, with};
+use crate::http::rest::scene::problem;
+
+/// The problem with a request, after which the connection lives on.
+async fn refused(connection: &mut Connection, request: &[u8]) -> String {
+    let answer = connection.ask(request).await;
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    // What the guard of all doors refuses says no more than that.
+    assert!(answer.header("x-content-type-options") == Some("nosniff") || answer.head.status == 403);
+    assert_eq!(answer.header("content-disposition"), None);
+    let told = problem(&answer);
+    assert_eq!(connection.ask(&get("/results/ID")).await.head.status, 200, "after {told}");
+    told
+}
+
+#[tokio::test]
+async fn what_is_refused_is_a_problem_and_the_connection_lives_on() {
+    let server = start().await;
+    let level = server.level().await;
+    let mut connection = server.connect().await;
+    let mut table = String::new();
+    for (what, request) in [
+        ("absent", get(&format!("/results/{ABSENT}"))),
+        ("absent data", get(&data(ABSENT))),
+        ("no id", get("/results/nothing")),
+        ("no id's data", get("/results/nothing/data")),
+        ("no number", get("/results/ID/blocks/x")),
+        ("too large a number", get("/results/ID/blocks/4294967296")),
+        ("not its spelling", get("/results/ID/blocks/01")),
+        ("failing", get(&data(FAILING))),
+        ("no such path", get("/results/ID/rows")),
+        ("no id at all", get("/results/")),
+        ("the list", get("/results")),
+        ("another method", request("DELETE", "/results/ID", &[])),
+        ("another form", request("GET", "/results/ID/data", &[("Accept", "image/png")])),
+        ("a table for people", request("GET", "/results/ID/data", &[("Accept", "text/plain")])),
+        ("another form of a manifest", request("GET", "/results/ID", &[("Accept", "text/csv")])),
+        ("unknown format", get("/results/ID/data?format=xml")),
+        ("format for people", get("/results/ID/data?format=table")),
+        ("format of a manifest", get("/results/ID?format=csv")),
+        ("two formats", get("/results/ID/data?format=csv&format=csv")),
+        ("unknown parameter", get("/results/ID/data?colour=red")),
+        ("partial block", get("/results/ID/blocks/0?partial=true")),
+        ("partial manifest", get("/results/ID?partial=true")),
+        ("no truth", get("/results/ID/data?partial=1")),
+        ("another tag", request("GET", "/results/ID/data", &[("If-Match", "\"other\"")])),
+        ("no such bytes", request("GET", "/results/ID/data", &[("Range", "bytes=99999999-")])),
+        ("another host", request("GET", "/results/ID", &[("Host", "evil.example.com")])),
+        ("another origin", request("GET", "/results/ID", &[("Origin", "https://evil.example.com")])),
+    ] {
+        let told = refused(&mut connection, &request).await;
+        table.push_str(&format!("{what:28} {}\n", told.replace(COMPLETE, "ID").replace(ABSENT, "ABSENT")));
+    }
+    insta::assert_snapshot!(table, @r#"
+    absent                       404 not_found: there is no resource "tidegate://results/ABSENT"
+    absent data                  404 not_found: there is no resource "tidegate://results/ABSENT/data"
+    no id                        404 not_found: there is no resource "tidegate://results/nothing"
+    no id's data                 404 not_found: there is no resource "tidegate://results/nothing/data"
+    no number                    404 not_found: there is no resource "tidegate://results/ID/blocks/x"
+    too large a number           404 not_found: there is no resource "tidegate://results/ID/blocks/4294967296"
+    not its spelling             404 not_found: there is no resource "tidegate://results/ID/blocks/01"
+    failing                      503 unavailable: the result is incomplete: it has 5 rows
+    no such path                 404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
+    no id at all                 404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
+    the list                     404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
+    another method               405 method_not_allowed: DELETE is not taken here; GET, HEAD, OPTIONS are
+    another form                 406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv can
+    a table for people           406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv can
+    another form of a manifest   406 not_acceptable: nothing of what Accept names can be answered; application/json can
+    unknown format               400 bad_request: there is no format "xml"; there are arrow, json, ndjson, csv
+    format for people            400 bad_request: there is no format "table"; there are arrow, json, ndjson, csv
+    format of a manifest         400 bad_request: there is no format "csv"; there are json
+    two formats                  400 bad_request: the parameter format is given more than once
+    unknown parameter            400 bad_request: the address takes no parameter "colour"
+    partial block                400 bad_request: the address takes no parameter "partial"
+    partial manifest             400 bad_request: the address takes no parameter "partial"
+    no truth                     400 bad_request: the parameter partial must be true or false, not "1"
+    another tag                  412 precondition_failed: it has none of the tags that If-Match names; without If-Match it is answered as it is
+    no such bytes                416 range_not_satisfiable: it has 617780 bytes, and the range holds none of them
+    another host                 403 forbidden: the host "evil.example.com" is not allowed; the server's option --allow-host adds it
+    another origin               403 forbidden: the origin "https://evil.example.com" is not allowed; the server's option --allow-origin adds it
+    "#);
+    drop(connection);
+    server.until_back_at(&level).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_and_what_is_not_get_the_same_answer() {
+    let server = start().await;
+    let mut told = Vec::new();
+    for path in [
+        format!("/results/{ABSENT}/blocks/1"),
+        format!("/results/{COMPLETE}/blocks/4294967296"),
+        format!("/results/{COMPLETE}/blocks/-1"),
+        "/results/nothing/blocks/1".to_owned(),
+    ] {
+        let answer = server.download(&get(&path)).await;
+        let text = answer.text().replace(&path.replace("/results/", "tidegate://results/"), "URI");
+        told.push((answer.head.status, text));
+    }
+    assert!(told[0].1.contains("URI"));
+    assert!(told.iter().all(|answer| *answer == told[0]), "{told:?}");
+}
+
+#[tokio::test]
+async fn refusals_are_counted() {
+    let server = start().await;
+    for path in ["/results/ID/rows", "/results/ID?colour=red", "/results/nothing"] {
+        server.download(&get(path)).await;
+    }
+    assert_eq!(server.figure(r#"tidegate_messages_refused_total{transport="rest"}"#).await, "2");
+    let refused = r#"tidegate_calls_refused_total{kind="resource",outcome="not_found"}"#;
+    assert_eq!(server.figure(refused).await, "1");
+}
+
+#[tokio::test]
+async fn networks_count_as_everywhere() {
+    let server = start().await;
+    let elsewhere = Acl { transports: None, networks: Network::parse("192.0.2.0/24").map(|network| vec![network]) };
+    let handler = handler_fn(|_, _| async { panic!("it is not reachable from here") });
+    let template = UriTemplate::parse("tidegate://results/{id}").unwrap();
+    let mut template = ResourceTemplate::new(template, "result", handler);
+    template.access = Access { acl: elsewhere, ..Access::default() };
+    server.host.service.registry().swap(SnapshotBuilder::new().template(template).build());
+    assert_eq!(server.download(&get("/results/ID")).await.head.status, 404);
+}
+
+#[tokio::test]
+async fn a_door_that_is_closed_is_not_there() {
+    let server = with(HttpOptions { has_rest: false, ..HttpOptions::default() }).await;
+    for path in ["/results", "/results/", "/results/ID", "/results/ID/data"] {
+        assert_eq!(server.download(&get(path)).await.head.status, 404);
+    }
+}
