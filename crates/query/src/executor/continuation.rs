@@ -122,7 +122,7 @@ impl<'a> Keeper<'a> {
         reply: &ReplySender,
     ) -> Result<Metadata, Error> {
         let shown = rows.iter().map(|batch| batch.num_rows() as u64).sum();
-        let is_all = answer.rows_at_cut().is_none() && self.is_all(shown);
+        let is_all = !answer.is_cut() && self.is_all(shown);
         let is_worth_it = self.key.is_some() && self.started.elapsed() >= KEPT_AFTER;
         let metadata = answer.finish(&hints, None).await?;
         if !(is_all && is_worth_it) {

@@ -8,7 +8,7 @@ use tidegate_core::{Caller, Job};
 
 use super::id::ResultId;
 use super::owner::Owner;
-use super::result::{End, StoredResult};
+use super::result::StoredResult;
 use super::results::ResultStore;
 use super::seal::{ms, now_ms};
 use crate::statement::Statement;
@@ -53,8 +53,8 @@ impl ResultStore {
         let id = *self.answers.lock().get(key)?;
         let result = self.get(id, caller).ok()?;
         let is_young = age.is_none_or(|age| now_ms() < result.head().created_at_ms.saturating_add(ms(age)));
-        let is_whole = result.stage().end == Some(End::Complete);
-        (is_young && is_whole).then_some(result)
+        // What is damaged is asked for again.
+        (is_young && result.is_whole()).then_some(result)
     }
 
     /// Remembers that `id` answers `key`.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -85,6 +85,8 @@ pub struct StoredResult {
     stored_bytes: AtomicU64,
     /// The room that was made for the block that is being written.
     claimed_bytes: AtomicU64,
+    /// Whether a block was found that is not what was written.
+    is_damaged: AtomicBool,
 }
 
 impl StoredResult {
@@ -97,7 +99,16 @@ impl StoredResult {
     ) -> Arc<Self> {
         let stored_bytes = AtomicU64::new(stage.bytes());
         let stage = watch::Sender::new(stage);
-        Arc::new(Self { head, folder, schema, maker, stage, stored_bytes, claimed_bytes: AtomicU64::new(0) })
+        Arc::new(Self {
+            head,
+            folder,
+            schema,
+            maker,
+            stage,
+            stored_bytes,
+            claimed_bytes: AtomicU64::new(0),
+            is_damaged: AtomicBool::new(false),
+        })
     }
 
     /// What was known of it before its first row.
@@ -126,6 +137,11 @@ impl StoredResult {
         let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
         // The sender is this result, which lives as long as it is borrowed.
         stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
+    }
+
+    /// Whether all its rows are there, as far as anybody knows.
+    pub(super) fn is_whole(&self) -> bool {
+        self.stage.borrow().end == Some(End::Complete) && !self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// The room that it takes: that of its blocks, and what was claimed for the next.
@@ -160,8 +176,10 @@ impl StoredResult {
             Ok((bytes, is_right))
         })
         .await
+        .inspect_err(|_| self.is_damaged.store(true, Ordering::Relaxed))
         .map_err(|error| self.unreadable(index, &error))?;
         if !is_right {
+            self.is_damaged.store(true, Ordering::Relaxed);
             let message =
                 format!("block {index} of the stored result {} is damaged on the server's disk", self.head.id);
             return Err(Error::new(ErrorKind::Internal, message).with_hint("Ask the question again."));

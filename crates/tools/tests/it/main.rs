@@ -4,7 +4,7 @@
 //! - `list`: what a client is told about the tools, and what that costs.
 //! - `tokens`: what a catalog of a hundred tables costs.
 //! - `discover`, `ask`, `operate`: the tools by what they are for.
-//! - `resources`, `prompts`: the other ways in; `toolset`: tools that are called by another one.
+//! - `resources`, `prompts`: the other ways in; `stored_results`: what is kept of answers; `toolset`: tools that are called by another one.
 //! - `declared_http`, `declared_resources`: what a configuration declares.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -18,5 +18,6 @@ mod list;
 mod operate;
 mod prompts;
 mod resources;
+mod stored_results;
 mod tokens;
 mod toolset;

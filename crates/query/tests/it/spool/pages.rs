@@ -119,7 +119,7 @@ async fn check(case: Case) {
         let page = scene.ask(&ann, json!({"delivery": delivery, "cursor": at, "limit": limit})).await;
         assert!(page.failure.is_none(), "{page:?}");
         let numbers = page.numbers();
-        assert!(numbers.len() as u64 <= *limit && (numbers.len() > 0 || page.cursor().is_none()), "{page:?}");
+        assert!(numbers.len() as u64 <= *limit && (!numbers.is_empty() || page.cursor().is_none()), "{page:?}");
         pages.push((at, *limit, numbers.clone()));
         seen.extend(numbers);
         cursor = page.cursor().map(str::to_owned);

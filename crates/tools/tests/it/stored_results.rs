@@ -1,0 +1,243 @@
+//! Stored results as resources: manifest, blocks, all rows as one body.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, DictionaryArray, Int64Array, RecordBatch};
+use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::ipc::reader::StreamReader;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_core::event::Events;
+use tidegate_core::{
+    AnswerFormat, BodyHead, Call, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Registry, ReplyEvent,
+    SnapshotBuilder, Target, Tool, handler_fn,
+};
+use tidegate_query::{Asked, Databases, Executor, ResultStore, StoreLimits, StoredResult};
+use tidegate_tools::{Identity, NodeView, register};
+
+use crate::fake::owner;
+
+/// A node that keeps results, and a job that writes them.
+struct Scene {
+    registry: Arc<Registry>,
+    store: Arc<ResultStore>,
+    job: Arc<Job>,
+    _folder: TempDir,
+}
+
+/// What a resource came to as a body.
+struct Body {
+    head: Option<BodyHead>,
+    bytes: Vec<u8>,
+    end: Result<Metadata, Error>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let limits = StoreLimits { free_bytes: 0, block_bytes: 64 * 1024, ..StoreLimits::default() };
+        let store = ResultStore::open(folder.path(), limits).await.unwrap();
+        let executor = Executor::new(Events::default()).with_store(Some(store.clone()));
+        let identity = Identity { name: "tidegate".into(), title: "Tidegate".into(), version: "1.2.3".into() };
+        let view = NodeView::new(Databases::new([]), executor, identity);
+        let waiting = handler_fn(|job: Arc<Job>, _reply| async move {
+            job.cancelled().await;
+            Ok(Metadata::new())
+        });
+        let builder = SnapshotBuilder::new().tool(Tool::new("wait", "waits", waiting));
+        let registry = Registry::new(register(builder, &view).build(), Events::default());
+        view.attach(&registry);
+        let mut reply = registry.call(Call::new(Target::Tool("wait".to_owned()), owner())).unwrap();
+        let job = reply.job().clone();
+        tokio::spawn(async move { while reply.next().await.is_some() {} });
+        Self { registry, store, job, _folder: folder }
+    }
+
+    /// Writes `batches`, and the failure after them, if there is one.
+    async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
+        let asked = Asked { job: &self.job, database: "shop", bytes_max: None, rows_max: None };
+        let writer = self.store.begin(asked, &batches[0].schema()).await.unwrap();
+        let result = writer.result().clone();
+        let failure = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
+        let rows = batches.into_iter().map(Ok).chain(failure).collect::<Vec<_>>();
+        let _ = writer.write_all(futures::stream::iter(rows).boxed(), 0, &self.job).await;
+        result
+    }
+
+    async fn get(&self, uri: &str, format: AnswerFormat, arguments: Value) -> Body {
+        let mut call = crate::fake::call(Target::Resource(uri.to_owned()), arguments);
+        call.format = Some(format);
+        let mut reply = match self.registry.call(call) {
+            Ok(reply) => reply,
+            Err(error) => return Body { head: None, bytes: Vec::new(), end: Err(error) },
+        };
+        let (mut head, mut bytes) = (None, Vec::new());
+        loop {
+            match reply.next().await.unwrap() {
+                ReplyEvent::Chunk(Chunk::Body(begun)) => assert!(head.replace(begun).is_none(), "it begins once"),
+                ReplyEvent::Chunk(Chunk::Bytes(piece)) => {
+                    assert!(head.is_some(), "it has begun");
+                    bytes.extend_from_slice(&piece);
+                }
+                ReplyEvent::Chunk(_) => {}
+                ReplyEvent::End(Outcome::Done(metadata)) => return Body { head, bytes, end: Ok(metadata) },
+                ReplyEvent::End(Outcome::Failed(error)) => return Body { head, bytes, end: Err(error) },
+            }
+        }
+    }
+}
+
+/// Rows of a number, and of words in a dictionary of their batch.
+fn rows(from: i64, rows: i64) -> RecordBatch {
+    let words: DictionaryArray<Int32Type> = (from..from + rows)
+        .map(|row| (row % 11 != 0).then(|| format!("word {}", row / 3)))
+        .collect::<Vec<_>>()
+        .iter()
+        .map(Option::as_deref)
+        .collect();
+    let numbers = Int64Array::from_iter_values(from..from + rows);
+    RecordBatch::try_from_iter_with_nullable([
+        ("n", Arc::new(numbers) as _, true),
+        ("word", Arc::new(words) as _, true),
+    ])
+    .unwrap()
+}
+
+fn many() -> Vec<RecordBatch> {
+    (0..20).map(|batch| rows(batch * 1000, 1000)).collect()
+}
+
+fn read(stream: Vec<u8>) -> Vec<(i64, Option<String>)> {
+    let reader = StreamReader::try_new(std::io::Cursor::new(stream), None).unwrap();
+    let mut all = Vec::new();
+    for batch in reader {
+        let batch = batch.unwrap();
+        let words = batch.column(1).as_dictionary::<Int32Type>();
+        let words = words.downcast_dict::<arrow::array::StringArray>().unwrap();
+        let numbers = batch.column(0).as_primitive::<Int64Type>().values().iter();
+        all.extend(numbers.copied().zip(words.into_iter().map(|word| word.map(str::to_owned))));
+    }
+    all
+}
+
+#[tokio::test]
+async fn all_blocks_are_one_stream_of_arrow() {
+    let scene = Scene::new().await;
+    let result = scene.write(many(), None).await;
+    assert!(result.stage().blocks.len() > 2);
+    let uri = format!("{}/data", result.head().id.uri());
+    let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+    let metadata = body.end.unwrap();
+    assert_eq!((&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]), (&json!(20_000), &json!(false)));
+    let lasting = body.head.unwrap().lasting.unwrap();
+    assert_eq!(lasting.bytes, Some(body.bytes.len() as u64));
+    let again = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+    assert_eq!((again.head.unwrap().lasting.unwrap(), &again.bytes), (lasting.clone(), &body.bytes));
+    let expected = (0..20_000).map(|row| (row, (row % 11 != 0).then(|| format!("word {}", row / 3))));
+    assert!(read(body.bytes).into_iter().eq(expected));
+    // Another form of the same rows has another name.
+    let csv = scene.get(&uri, AnswerFormat::Csv, json!({})).await;
+    assert_eq!(String::from_utf8(csv.bytes).unwrap().lines().count(), 20_001);
+    assert_ne!(csv.head.unwrap().lasting.unwrap().tag, lasting.tag);
+}
+
+#[tokio::test]
+async fn a_block_is_what_the_manifest_says() {
+    let scene = Scene::new().await;
+    let result = scene.write(many(), None).await;
+    let manifest = scene.store.manifest(&result, true);
+    let mut seen = Vec::new();
+    for block in manifest["blocks"].as_array().unwrap() {
+        let uri = format!("{}/blocks/{}", result.head().id.uri(), block["index"]);
+        let body = scene.get(&uri, AnswerFormat::Arrow, json!({})).await;
+        let lasting = body.head.unwrap().lasting.unwrap();
+        assert_eq!((json!(lasting.tag), json!(lasting.bytes)), (block["sha256"].clone(), block["bytes"].clone()));
+        assert_eq!(json!(body.bytes.len()), block["bytes"]);
+        assert_eq!(json!(seen.len()), block["first_row"]);
+        seen.extend(read(body.bytes));
+    }
+    assert_eq!(seen.len(), 20_000);
+}
+
+#[tokio::test]
+async fn a_download_follows_what_is_written_and_what_is_not_whole_has_no_end() {
+    let scene = Scene::new().await;
+    for (failure, format) in [None, Some("the database went away")]
+        .into_iter()
+        .flat_map(|failure| [AnswerFormat::Arrow, AnswerFormat::Ndjson].map(|format| (failure, format)))
+    {
+        let asked = Asked { job: &scene.job, database: "shop", bytes_max: None, rows_max: None };
+        let writer = scene.store.begin(asked, &rows(0, 1).schema()).await.unwrap();
+        let uri = format!("{}/data", writer.result().head().id.uri());
+        let failing = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
+        let batches: Vec<_> = many().into_iter().map(Ok).chain(failing).collect();
+        let slowly = futures::stream::iter(batches).then(|batch| async {
+            tokio::task::yield_now().await;
+            batch
+        });
+        let (_, body) =
+            tokio::join!(writer.write_all(slowly.boxed(), 0, &scene.job), scene.get(&uri, format, json!({})));
+        assert_eq!(body.end.is_ok(), failure.is_none());
+        assert!(body.head.unwrap().lasting.is_none(), "of what is being written nobody knows the end");
+        match format {
+            AnswerFormat::Arrow => {
+                let is_ended = body.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+                assert_eq!(is_ended, failure.is_none());
+                assert!(!is_ended || read(body.bytes).len() == 20_000);
+            }
+            _ => assert!(body.bytes.iter().filter(|byte| **byte == b'\n').count() <= 20_001),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
+    let scene = Scene::new().await;
+    let result = scene.write(many(), Some("the database went away")).await;
+    let uri = format!("{}/data", result.head().id.uri());
+    let mut table = String::new();
+    for format in [AnswerFormat::Arrow, AnswerFormat::Csv] {
+        let refused = scene.get(&uri, format, json!({})).await;
+        assert!(refused.head.is_none() && refused.bytes.is_empty());
+        let error = refused.end.unwrap_err();
+        table.push_str(&format!("{}: {}: {error}\n", format.name(), error.kind().name()));
+        let part = scene.get(&uri, format, json!({"partial": true})).await;
+        let metadata = part.end.unwrap();
+        assert_eq!(
+            (&metadata["dev.tidegate/rows"], &metadata["dev.tidegate/truncated"]),
+            (&json!(20_000), &json!(true))
+        );
+        assert!(part.head.unwrap().lasting.is_none());
+        if format == AnswerFormat::Arrow {
+            assert_eq!(read(part.bytes).len(), 20_000);
+        }
+    }
+    // Of nothing there is no part.
+    let nothing = scene.write(vec![rows(0, 0)], Some("the database went away")).await;
+    for path in ["", "/data", "/blocks/0"] {
+        let uri = format!("{}{path}", nothing.head().id.uri());
+        let error = scene.get(&uri, AnswerFormat::Arrow, json!({"partial": true})).await.end.unwrap_err();
+        let text = error.to_string().replace(&nothing.head().id.to_string(), "ID");
+        table.push_str(&format!("nothing{path}: {}: {text}\n", error.kind().name()));
+    }
+    for path in ["blocks/99", "blocks/007", "blocks/-1", "blocks/x"] {
+        let uri = format!("{}/{path}", result.head().id.uri());
+        let error = scene.get(&uri, AnswerFormat::Arrow, json!({})).await.end.unwrap_err();
+        let text = error.to_string().replace(&result.head().id.to_string(), "ID");
+        table.push_str(&format!("{path}: {}: {text}\n", error.kind().name()));
+    }
+    insta::assert_snapshot!(table, @r#"
+    arrow: unavailable: the stored result is not whole: 20000 rows were kept, then it ended: the database went away
+    ?partial=true gives what there is.
+    csv: unavailable: the stored result is not whole: 20000 rows were kept, then it ended: the database went away
+    ?partial=true gives what there is.
+    nothing: not_found: there is no stored result ID
+    nothing/data: not_found: there is no stored result ID
+    nothing/blocks/0: not_found: there is no stored result ID
+    blocks/99: not_found: the stored result ID has no block 99: it has 5, counted from 0
+    blocks/007: not_found: the stored result ID has no block 007; blocks are counted from 0
+    blocks/-1: not_found: the stored result ID has no block -1; blocks are counted from 0
+    blocks/x: not_found: the stored result ID has no block x; blocks are counted from 0
+    "#);
+}
