@@ -47,6 +47,7 @@ fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
             mode: Mode::Streaming,
             structured: false,
             more: None,
+            rest: tidegate_query::Rest::Lost,
         };
         async move { executor.answer(question, &job, &reply).await }
     });

@@ -11,6 +11,8 @@ pub enum AnswerFormat {
     Csv,
     /// A stream of Arrow's IPC format.
     Arrow,
+    /// A Parquet file.
+    Parquet,
     /// Aligned text for people.
     Table,
     /// A Markdown table.
@@ -19,7 +21,8 @@ pub enum AnswerFormat {
 
 impl AnswerFormat {
     /// Every format; what stands first is preferred where a caller has no preference.
-    pub const ALL: [Self; 6] = [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Table, Self::Markdown];
+    pub const ALL: [Self; 7] =
+        [Self::Json, Self::Ndjson, Self::Csv, Self::Arrow, Self::Parquet, Self::Table, Self::Markdown];
 
     /// The name that callers give.
     pub fn name(self) -> &'static str {
@@ -28,6 +31,7 @@ impl AnswerFormat {
             Self::Ndjson => "ndjson",
             Self::Csv => "csv",
             Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
             Self::Table => "table",
             Self::Markdown => "markdown",
         }
@@ -45,6 +49,7 @@ impl AnswerFormat {
             Self::Ndjson => "application/x-ndjson",
             Self::Csv => "text/csv",
             Self::Arrow => "application/vnd.apache.arrow.stream",
+            Self::Parquet => "application/vnd.apache.parquet",
             Self::Table => "text/plain",
             Self::Markdown => "text/markdown",
         }

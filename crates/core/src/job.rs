@@ -214,6 +214,10 @@ impl Job {
         self.is_in_background.store(true, Ordering::Release);
     }
 
+    pub(crate) fn leave_background(&self) {
+        self.is_in_background.store(false, Ordering::Release);
+    }
+
     /// Cancels the job when its adapter wishes so, unless it is in the background by then; never resolves.
     pub(crate) async fn obey(&self) {
         self.wish.cancelled().await;

@@ -222,11 +222,16 @@ impl ReplySender {
 
     /// Ends the answer well while the work goes on: the handler runs on as a job in the background, which neither the
     /// adapter nor its client can end but through the list of jobs, for `time` at most. What is sent after it is lost.
+    ///
+    /// # Errors
+    /// `Cancelled` when nobody listens any more, or the job was cancelled before anybody heard of the end; there is no work in
+    /// the background then.
     pub async fn end_early(&self, metadata: Metadata, time: Duration) -> Result<(), Error> {
+        // Before the end is heard of: whoever hears of it may let the call go.
         self.job.extend(time);
         self.job.enter_background();
-        let end = ReplyEvent::End(Outcome::Done(metadata));
-        self.events.send(end).await.map_err(|_| Error::new(ErrorKind::Cancelled, "the call was cancelled"))
+        let sent = self.send_event(ReplyEvent::End(Outcome::Done(metadata))).await;
+        sent.inspect_err(|_| self.job.leave_background())
     }
 
     pub(crate) async fn completion(&self, completion: Completion) -> Result<(), Error> {
@@ -252,11 +257,15 @@ impl ReplySender {
     }
 
     async fn send(&self, chunk: Chunk) -> Result<(), Error> {
+        self.send_event(ReplyEvent::Chunk(chunk)).await
+    }
+
+    async fn send_event(&self, event: ReplyEvent) -> Result<(), Error> {
         let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(cancelled()),
-            sent = self.events.send(ReplyEvent::Chunk(chunk)) => sent.map_err(|_| cancelled()),
+            sent = self.events.send(event) => sent.map_err(|_| cancelled()),
         }
     }
 

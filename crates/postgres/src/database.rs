@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, Transaction};
+use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Statement, Transaction};
 
 use crate::catalog;
 use crate::connect::Target;
@@ -86,6 +86,10 @@ impl Database for PostgresDatabase {
 
     fn dialect(&self) -> SqlDialect {
         SqlDialect::Postgres
+    }
+
+    async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
+        Freshness::within(self.server.options.answers_kept, statement)
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

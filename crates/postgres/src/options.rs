@@ -29,6 +29,8 @@ pub struct PostgresOptions {
     pub lock_timeout: Duration,
     /// How long the server keeps a transaction that nobody speaks in.
     pub idle_timeout: Duration,
+    /// How old an answer may be that is given again; none is ever, unless said.
+    pub answers_kept: Option<Duration>,
 }
 
 /// What keeps tenants apart.
@@ -55,6 +57,7 @@ impl Default for PostgresOptions {
             wait: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(60),
+            answers_kept: None,
         }
     }
 }

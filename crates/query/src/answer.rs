@@ -1,6 +1,6 @@
 //! One answer on its way: rows become text or bytes, these leave in pieces, and it ends at the budget.
 
-mod arrow;
+mod batches;
 mod bound;
 mod outlet;
 mod progress;
@@ -9,18 +9,20 @@ mod text;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use ::arrow::array::RecordBatch;
-use ::arrow::datatypes::SchemaRef;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use tidegate_core::{BodyHead, Budget, Error, Job, Metadata, ReplySender};
 
-use self::arrow::ArrowAnswer;
-use self::bound::Bound;
+use self::batches::BatchAnswer;
+use self::bound::{Bound, Cut};
 use self::outlet::Outlet;
 use self::text::TextAnswer;
-use crate::format::{Form, Writer};
+use crate::body::batch_body;
+use crate::format::{BatchFormat, Form, Writer};
 use crate::structured::Structured;
 
-pub(crate) use self::bound::Hints;
+pub(crate) use self::bound::{Hints, Next};
+pub(crate) use self::outlet::stored_result_link;
 pub(crate) use self::progress::Progress;
 
 /// Answers whose budget is larger are text alone: the same rows as data would have to be gathered.
@@ -41,7 +43,7 @@ pub(crate) struct Prospect<'a> {
 /// Rows on their way into a reply.
 pub(crate) enum Answer<'a> {
     Text(TextAnswer<'a>),
-    Arrow(ArrowAnswer<'a>),
+    Batches(BatchAnswer<'a>),
 }
 
 impl<'a> Answer<'a> {
@@ -51,10 +53,13 @@ impl<'a> Answer<'a> {
         Self::Text(TextAnswer::new(writer, holding, bound, outlet, prospect.started))
     }
 
-    /// An answer of Arrow with the columns of `schema`.
-    pub(crate) fn of_arrow(prospect: &Prospect<'a>, schema: &SchemaRef) -> Result<Self, Error> {
+    /// An answer of batches in `format`, with the columns of `schema`.
+    ///
+    /// # Errors
+    /// For columns that the format has no form of.
+    pub(crate) fn of_batches(prospect: &Prospect<'a>, format: BatchFormat, schema: &SchemaRef) -> Result<Self, Error> {
         let (bound, outlet) = prospect.way();
-        Ok(Self::Arrow(ArrowAnswer::new(schema, bound, outlet)?))
+        Ok(Self::Batches(BatchAnswer::new(batch_body(format, schema)?, bound, outlet)))
     }
 
     /// Gathers the rows as data too, where the budget bounds how much that can be. A body has no place for them.
@@ -72,7 +77,7 @@ impl<'a> Answer<'a> {
     pub(crate) fn lookahead_rows(&self) -> usize {
         match self {
             Self::Text(answer) => answer.lookahead_rows(),
-            Self::Arrow(_) => 0,
+            Self::Batches(_) => 0,
         }
     }
 
@@ -87,7 +92,7 @@ impl<'a> Answer<'a> {
     pub(crate) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         match self {
             Self::Text(answer) => answer.push(batch).await,
-            Self::Arrow(answer) => answer.push(batch).await,
+            Self::Batches(answer) => answer.push(batch).await,
         }
     }
 
@@ -95,16 +100,40 @@ impl<'a> Answer<'a> {
     pub(crate) async fn pause(&mut self) -> Result<(), Error> {
         match self {
             Self::Text(answer) => answer.pause().await,
-            Self::Arrow(_) => Ok(()),
+            Self::Batches(_) => Ok(()),
         }
     }
 
-    /// Ends the answer well: closes it, says what was not shown, gives the facts.
-    pub(crate) async fn finish(self, hints: &Hints) -> Result<Metadata, Error> {
+    /// Whether it ended before its rows did.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut().is_some()
+    }
+
+    /// The rows that were shown, if there are more.
+    pub(crate) fn rows_at_cut(&self) -> Option<u64> {
+        self.cut().map(|(_, rows)| rows).filter(|rows| *rows > 0)
+    }
+
+    /// The rows that were shown, if there are more and it was not the caller who wanted no more.
+    pub(crate) fn rows_at_budget(&self) -> Option<u64> {
+        self.cut().filter(|(cut, _)| *cut != Cut::Rows).map(|(_, rows)| rows).filter(|rows| *rows > 0)
+    }
+
+    fn cut(&self) -> Option<(Cut, u64)> {
         match self {
-            Self::Text(answer) => answer.finish(hints).await,
-            Self::Arrow(answer) => answer.finish(hints).await,
+            Self::Text(answer) => answer.cut(),
+            Self::Batches(answer) => answer.cut(),
         }
+    }
+
+    /// Ends the answer well: closes it, says what was not shown and where that is, gives the facts.
+    pub(crate) async fn finish(self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
+        let mut metadata = match self {
+            Self::Text(answer) => answer.finish(hints, next).await,
+            Self::Batches(answer) => answer.finish().await,
+        }?;
+        metadata.extend(next.map(|next| ("dev.tidegate/cursor".to_owned(), next.cursor.clone().into())));
+        Ok(metadata)
     }
 
     /// Ends the answer after a failure. Rows that were sent stand: their block is closed, and a body says why it is not
@@ -112,8 +141,8 @@ impl<'a> Answer<'a> {
     pub(crate) async fn abandon(self, error: &Error) -> Result<(), Error> {
         match self {
             Self::Text(answer) => answer.abandon(error).await,
-            // A stream of Arrow without its end is not whole.
-            Self::Arrow(_) => Ok(()),
+            // A stream of Arrow or a Parquet file without its end is not whole.
+            Self::Batches(_) => Ok(()),
         }
     }
 }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind, Job, Principal, nearest};
 
+use crate::freshness::Freshness;
 use crate::statement::{SqlDialect, Statement};
 
 /// A named set of tables that can be asked. Arrow is the one currency between engines and formats.
@@ -49,6 +50,11 @@ pub trait Database: Send + Sync + 'static {
     /// As [`Database::plan`].
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         Ok(self.plan(statement, principal).await?.schema())
+    }
+
+    /// How long the answer to `statement` stays right.
+    async fn freshness(&self, _statement: &Statement, _principal: &Principal) -> Freshness {
+        Freshness::Never
     }
 
     /// Ends what still runs and lets go of what is open, as far as that is not left to dropping.

@@ -5,6 +5,7 @@
 //! format. Knows no engine and no protocol.
 
 mod answer;
+mod body;
 mod bounded_dialect;
 mod cache;
 mod database;
@@ -12,6 +13,7 @@ mod dialect;
 mod distinct;
 mod executor;
 mod format;
+mod freshness;
 mod functions;
 mod handover;
 mod nesting;
@@ -23,21 +25,28 @@ mod render;
 mod spec;
 mod spelling;
 mod statement;
+mod store;
 mod structured;
 mod template;
 mod transaction;
 mod words;
 
+pub use body::BodyWriter;
 pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
-pub use executor::{Executor, Mode, Presentation, Question};
+pub use executor::{Delivery, Executor, Mode, Page, Presentation, Question, Rest, question_of};
 pub use format::{Format, Meaning, declared_type_name, field_type_name, type_name, with_type_name};
+pub use freshness::Freshness;
 pub use handover::{BatchSender, handover};
 pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,
 };
 pub use statement::{Author, Parameter, SqlDialect, Statement};
+pub use store::{
+    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, Head, ResultId, ResultStore, ResultWriter, Stage,
+    StoreLimits, StoredResult, Written,
+};
 pub use structured::output_schema;
 pub use template::{FilledSql, Filling, SqlTemplate};
 pub use transaction::{Isolation, Transaction};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement};
+use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Statement};
 
 use crate::files::Files;
 use crate::options::SqliteOptions;
@@ -54,6 +54,10 @@ impl Database for SqliteDatabase {
 
     fn dialect(&self) -> SqlDialect {
         SqlDialect::Sqlite
+    }
+
+    async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
+        Freshness::within(self.pool.options().answers_kept, statement)
     }
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {

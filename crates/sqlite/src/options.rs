@@ -26,6 +26,8 @@ pub struct SqliteOptions {
     /// Bytes that SQLite may hold for all connections of the process. SQLite has but one such bound: of several
     /// databases the smallest holds.
     pub memory_bytes: u64,
+    /// How old an answer may be that is given again; none is ever, unless said.
+    pub answers_kept: Option<Duration>,
 }
 
 impl Default for SqliteOptions {
@@ -39,6 +41,7 @@ impl Default for SqliteOptions {
             batch_bytes: 1 << 20,
             value_bytes_max: 16 << 20,
             cache_bytes: 8 << 20,
+            answers_kept: None,
             memory_bytes: 512 << 20,
         }
     }

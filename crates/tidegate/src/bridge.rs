@@ -1,6 +1,6 @@
 //! `--connect`: standard input and output as a bridge to a server that runs already.
 
-use std::fmt;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,11 +8,9 @@ use anyhow::Context as _;
 use clap::Args;
 use tidegate_transport::bridge::{self, Bearer, BridgeOptions, Notice, ServerAddress};
 
+use crate::bearer::{self, Token};
 use crate::failure::Failure;
 use crate::shutdown::{DRAIN_WITHIN, Shutdown};
-
-/// Holds the token where neither the flag nor the file does.
-const BEARER_VARIABLE: &str = "TIDEGATE_BEARER";
 
 /// Where the server is, and who calls.
 #[derive(Debug, Args)]
@@ -31,29 +29,13 @@ pub(crate) struct Bridge {
     bearer_file: Option<PathBuf>,
 }
 
-/// Text of the command line that must not be shown.
-#[derive(Clone)]
-struct Token(String);
-
-impl From<String> for Token {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
-
 impl Bridge {
     /// What the bridge needs; none when the command line asks for no bridge.
     pub(crate) fn options(&self) -> Result<Option<BridgeOptions>, Failure> {
         let Some(url) = &self.connect else { return Ok(None) };
-        let usage = |error: &dyn fmt::Display| Failure::Usage(format!("--connect: {error}"));
+        let usage = |error: &dyn Display| Failure::Usage(format!("--connect: {error}"));
         let address = ServerAddress::parse(url).map_err(|error| usage(&error))?;
-        let bearer = self.bearer()?;
+        let bearer = bearer::read(self.bearer.as_ref(), self.bearer_file.as_deref(), Bearer::parse)?;
         if bearer.is_some() && address.is_in_the_clear() {
             tracing::warn!(server = %address, "the token and all data travel unencrypted; use https or wss");
         }
@@ -66,22 +48,6 @@ impl Bridge {
             }),
             ..BridgeOptions::new(address)
         }))
-    }
-
-    fn bearer(&self) -> Result<Option<Bearer>, Failure> {
-        let (text, place) = match (&self.bearer, &self.bearer_file) {
-            (Some(Token(text)), _) => (text.clone(), "--bearer".to_owned()),
-            (None, Some(file)) => {
-                let place = format!("--bearer-file {}", file.display());
-                let text = std::fs::read_to_string(file);
-                (text.map_err(|error| Failure::Usage(format!("{place}: {error}")))?, place)
-            }
-            (None, None) => match std::env::var(BEARER_VARIABLE) {
-                Ok(text) if !text.is_empty() => (text, BEARER_VARIABLE.to_owned()),
-                _ => return Ok(None),
-            },
-        };
-        Bearer::parse(&text).map(Some).map_err(|error| Failure::Usage(format!("{place}: {error}")))
     }
 }
 

@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{access, call, client, completions, config, demo, doctor, key, pg, query, serve, stdio, tools};
+use crate::commands::{
+    access, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, tools,
+};
 use crate::failure::Failure;
 use crate::options::Options;
 
@@ -23,6 +25,8 @@ pub(crate) enum Command {
     Serve(serve::Serve),
     Stdio(stdio::Stdio),
     Query(query::Query),
+    Export(export::Export),
+    Fetch(fetch::Fetch),
     Call(call::Call),
     Tools(tools::Tools),
     Client(client::Client),
@@ -44,6 +48,8 @@ impl Command {
         match self {
             Self::Demo(_) | Self::Serve(_) | Self::Stdio(_) => "info",
             Self::Query(_)
+            | Self::Export(_)
+            | Self::Fetch(_)
             | Self::Call(_)
             | Self::Tools(_)
             | Self::Client(_)
@@ -62,6 +68,8 @@ impl Command {
             Self::Serve(serve) => serve.run(options).await,
             Self::Stdio(stdio) => stdio.run(options).await,
             Self::Query(query) => query.run(options).await,
+            Self::Export(export) => export.run(options).await,
+            Self::Fetch(fetch) => fetch.run().await,
             Self::Call(call) => call.run(options).await,
             Self::Tools(tools) => tools.run(options).await,
             Self::Client(client) => client.run(options),

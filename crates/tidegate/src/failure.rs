@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use tidegate_core::Error;
+use tidegate_fetch::FetchError;
 
 use crate::config::Broken;
 
@@ -61,6 +62,14 @@ impl From<Broken> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Question(error)
+    }
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        let message = error.to_string();
+        // It says its causes itself.
+        if error.is_usage() { Self::Usage(message) } else { Self::Other(anyhow::Error::msg(message)) }
     }
 }
 

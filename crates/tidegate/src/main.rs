@@ -1,6 +1,7 @@
 //! The `tidegate` command: parses, wires, runs, drains.
 
 mod address;
+mod bearer;
 mod bridge;
 mod cli;
 mod client;
@@ -9,12 +10,14 @@ mod config;
 mod connecting;
 mod demo_data;
 mod failure;
+mod fetching;
 mod logging;
 mod opened;
 mod options;
 mod output;
 mod quantity;
 mod reload;
+mod results;
 mod shutdown;
 mod source;
 

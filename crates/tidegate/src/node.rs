@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_core::event::{Events, Log, Subscriber};
 use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder};
 use tidegate_mcp::{About, Service};
-use tidegate_query::{Database, Databases, Executor};
+use tidegate_query::{Database, Databases, Executor, ResultStore};
 use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
 use tidegate_transport::Metrics;
 
@@ -16,6 +16,7 @@ pub struct Node {
     service: Arc<Service>,
     metrics: Arc<Metrics>,
     identity: Identity,
+    store: Option<Arc<ResultStore>>,
 }
 
 /// What a node offers from some moment on: databases, and entries that may lean on them.
@@ -33,6 +34,7 @@ pub struct NodeBuilder {
     subscribers: Vec<Arc<dyn Subscriber>>,
     entries: Vec<AddEntries>,
     has_built_in_tools: bool,
+    store: Option<Arc<ResultStore>>,
 }
 
 type AddEntries = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
@@ -52,6 +54,7 @@ impl Node {
             subscribers: Vec::new(),
             entries: Vec::new(),
             has_built_in_tools: true,
+            store: None,
         }
     }
 
@@ -70,9 +73,14 @@ impl Node {
         &self.metrics
     }
 
+    /// Where answers are kept that do not fit.
+    pub fn store(&self) -> Option<&Arc<ResultStore>> {
+        self.store.as_ref()
+    }
+
     /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
     pub fn state(&self, databases: impl IntoIterator<Item = Arc<dyn Database>>, built_in: &Allowed) -> State {
-        let executor = Executor::new(self.registry.events().clone());
+        let executor = Executor::new(self.registry.events().clone()).with_store(self.store.clone());
         let view = NodeView::new(Databases::new(databases), executor, self.identity.clone());
         view.attach(&self.registry);
         let entries = tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, built_in);
@@ -153,6 +161,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Keeps in `store` what does not fit into an answer.
+    #[must_use]
+    pub fn results(mut self, store: Option<Arc<ResultStore>>) -> Self {
+        self.store = store;
+        self
+    }
+
     /// Leaves the built-in tools, resources and prompts out.
     #[must_use]
     pub fn without_built_in_tools(mut self) -> Self {
@@ -165,7 +180,8 @@ impl NodeBuilder {
         let metrics = Arc::new(Metrics::new());
         let own: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
         let events = Events::new(own.into_iter().chain(self.subscribers));
-        let view = NodeView::new(Databases::new(self.databases), Executor::new(events.clone()), self.identity.clone());
+        let executor = Executor::new(events.clone()).with_store(self.store.clone());
+        let view = NodeView::new(Databases::new(self.databases), executor, self.identity.clone());
         let mut entries = SnapshotBuilder::new();
         if self.has_built_in_tools {
             entries = tidegate_tools::register(entries, &view);
@@ -179,6 +195,12 @@ impl NodeBuilder {
             version: self.identity.version.clone(),
             instructions: Some(self.instructions),
         };
-        Node { service: Service::new(registry.clone(), about), registry, metrics, identity: self.identity }
+        Node {
+            service: Service::new(registry.clone(), about),
+            registry,
+            metrics,
+            identity: self.identity,
+            store: self.store,
+        }
     }
 }

@@ -7,10 +7,12 @@ use tidegate::Node;
 use tidegate_auth::Doorkeeper;
 use tidegate_core::{Authenticator, Caller, Origin, Toolset, TransportKind};
 use tidegate_engines::Engine;
+use tidegate_query::ResultStore;
 
 use crate::config::{Assembled, Assembly, FILE_NAME, Loaded, Seen};
 use crate::failure::Failure;
 use crate::options::{Audience, Options};
+use crate::results;
 use crate::shutdown::DRAIN_WITHIN;
 use crate::source::{self, Source, sources_or_here};
 
@@ -56,7 +58,11 @@ impl Opened {
         let doorkeeper = Arc::new(Doorkeeper::new(tidegate_auth::Gate::open()));
         let flags = options.limits_for(audience);
         let limits = move |config: &crate::config::Config| flags.over(config);
-        let node = Arc::new(node(&loaded));
+        let store = match audience {
+            Audience::Clients => results::open(&loaded).await?,
+            Audience::CommandLine => None,
+        };
+        let node = Arc::new(node(&loaded, store.clone()));
         let assembly = Arc::new(Assembly::new(node, engine.clone(), doorkeeper.clone(), limits, further));
         let assembled = assembly.enter(&loaded).await?;
         for warning in &assembled.warnings {
@@ -104,9 +110,9 @@ fn default_file(named: &[Source]) -> Option<&'static Path> {
     (named.is_empty() && file.is_file()).then_some(file)
 }
 
-fn node(loaded: &Loaded) -> Node {
+fn node(loaded: &Loaded, store: Option<Arc<ResultStore>>) -> Node {
     let server = &loaded.config.server;
-    let mut builder = Node::builder().without_built_in_tools();
+    let mut builder = Node::builder().without_built_in_tools().results(store);
     if let Some(title) = &server.title {
         builder = builder.title(title);
     }

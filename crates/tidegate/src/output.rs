@@ -1,9 +1,11 @@
-//! An answer on standard output, printed as it comes. What the server remarks on it goes to
+//! An answer on standard output, printed as it comes, or in a file. What the server remarks on it goes to
 //! standard error, so that a file of rows holds nothing but rows.
 
 use std::io::{StdoutLock, Write as _};
 
-use tidegate_core::{Chunk, Content, Outcome, Reply, ReplyEvent, ResourceBody};
+use serde_json::Value;
+use tidegate_core::{Chunk, Content, Metadata, Outcome, Reply, ReplyEvent, ResourceBody};
+use tidegate_fetch::Destination;
 
 use crate::failure::Failure;
 
@@ -25,6 +27,33 @@ pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// An answer that is a file now.
+pub(crate) struct Written {
+    /// How many rows it has, if that is known.
+    pub(crate) rows: Option<u64>,
+    pub(crate) bytes: u64,
+    /// Whether there are more rows.
+    pub(crate) is_truncated: bool,
+}
+
+/// Writes the body of `reply` into `destination`.
+pub(crate) async fn write(mut reply: Reply, destination: &Destination) -> Result<Written, Failure> {
+    let mut file = destination.begin()?;
+    let mut facts = Metadata::new();
+    while let Some(event) = reply.next().await {
+        match event {
+            ReplyEvent::Chunk(Chunk::Bytes(bytes)) => file.write(&bytes)?,
+            // Who asks for a format gets a body alone; notices were not asked for.
+            ReplyEvent::Chunk(_) => {}
+            ReplyEvent::End(Outcome::Done(metadata)) => facts = metadata,
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(Failure::Question(error)),
+        }
+    }
+    let rows = facts.get("dev.tidegate/rows").and_then(Value::as_u64);
+    let is_truncated = facts.get("dev.tidegate/truncated").and_then(Value::as_bool).unwrap_or(false);
+    Ok(Written { rows, bytes: file.finish()?, is_truncated })
 }
 
 struct Printer {

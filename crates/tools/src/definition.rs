@@ -8,6 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tidegate_core::{Handler, Schema, Tool, ToolAnnotations};
 
+use tidegate_query::Delivery;
+
 /// A tool that changes nothing. `properties` are the members of its arguments.
 pub(crate) fn read_only(
     name: &str,
@@ -69,6 +71,13 @@ impl Input {
     /// Adds the database.
     pub(crate) fn with_database(self) -> Self {
         self.with("database", json!({"type": "string"}))
+    }
+
+    /// Adds what says how the rows reach the caller.
+    pub(crate) fn with_paging(self) -> Self {
+        self.with("delivery", json!({"enum": Delivery::ALL.map(Delivery::name)}))
+            .with("cursor", json!({"type": "string"}))
+            .with("no_cache", json!({"type": "boolean"}))
     }
 
     /// Adds `format` and `extract`. The formats' names stand in `query` and `sql`; a wrong one is

@@ -12,6 +12,7 @@ mod instructions;
 mod names;
 mod node;
 mod operate;
+mod paging;
 mod pattern;
 mod prompts;
 mod resources;
@@ -47,7 +48,8 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed:
         operate::node_status::tool(node),
         operate::server_info::tool(node),
     ];
-    let templates = [resources::database::template(node), resources::table::template(node)];
+    let own = [resources::database::template(node), resources::table::template(node)];
+    let templates = own.into_iter().chain(resources::result::templates(node));
     let prompts = [prompts::explore::prompt(node), prompts::ask::prompt(node)];
     let builder = toolset::register(builder, node);
     let builder = tools.into_iter().filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);

@@ -5,6 +5,7 @@
 //! - `arguments`: what is checked before a handler runs, and how a caller is helped.
 //! - `admission`: how many calls run, wait and are refused, and what the list of jobs shows.
 //! - `back_pressure`: a slow reader slows the handler.
+//! - `background`: work that goes on when its answer has ended.
 //! - `cancellation`: who may end a call, and when it ends by itself.
 //! - `completion`: values that an argument may take, within their bound.
 //! - `drain`: the end of all calls at shutdown.
@@ -20,6 +21,7 @@ mod access;
 mod admission;
 mod arguments;
 mod back_pressure;
+mod background;
 mod cancellation;
 mod completion;
 mod drain;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, type_name};
+use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Statement, type_name};
 
 use super::engine::Engine;
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
+use super::freshness::freshness;
 use super::plan::{Sessions, Tables, describe, plan};
 
 /// A database whose tables are the files below some paths.
@@ -136,6 +137,12 @@ impl Database for FileDatabase {
     async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let planning = plan(statement.clone(), self.tables().await?, self.sessions.clone(), self.engine.clone());
         Ok(Box::new(self.engine.run(planning).await?))
+    }
+
+    async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
+        let Ok(tables) = self.tables().await else { return Freshness::Never };
+        // What cannot be told is told when it is planned.
+        freshness(statement, &self.sessions.session(&tables), &tables).unwrap_or(Freshness::Never)
     }
 
     async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {

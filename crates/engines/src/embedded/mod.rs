@@ -3,6 +3,7 @@
 mod database;
 mod engine;
 mod files;
+mod freshness;
 mod machine;
 mod memory;
 mod plan;

@@ -28,6 +28,7 @@ pub(crate) async fn shown(batches: Vec<RecordBatch>, format: Format) -> String {
             mode: Mode::Streaming,
             structured: false,
             more: None,
+            rest: tidegate_query::Rest::Lost,
         };
         async move { Executor::new(Events::default()).answer(question, &job, &reply).await }
     });

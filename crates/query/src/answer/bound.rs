@@ -27,6 +27,25 @@ pub(crate) struct Hints {
     pub(crate) limit: String,
     /// How to ask for the rest when no more are allowed or fit.
     pub(crate) budget: String,
+    /// Rows of the whole that stand before those of this answer.
+    pub(crate) before: u64,
+}
+
+/// Where an answer goes on that did not fit.
+#[derive(Debug, Clone)]
+pub(crate) struct Next {
+    /// What the next call gives to get the next rows.
+    pub(crate) cursor: String,
+    /// The URI of the stored result, for those who may read it.
+    pub(crate) uri: Option<String>,
+}
+
+impl Next {
+    /// How to ask for the rest.
+    pub(crate) fn hint(&self) -> String {
+        let whole = self.uri.as_ref().map(|uri| format!(" All rows are kept at {uri}.")).unwrap_or_default();
+        format!("For the next ones make the same call with \"cursor\": \"{}\".{whole}", self.cursor)
+    }
 }
 
 /// Where an answer ends at the latest.
@@ -61,8 +80,11 @@ impl Bound {
     pub(super) fn line(&self, cut: Cut, rows: u64, hints: &Hints) -> String {
         let noun = hints.noun;
         let bytes_max = self.bytes_max.unwrap_or_default();
+        let before = hints.before;
         let shown = match rows {
             0 => format!("no {noun}s"),
+            1 if before > 0 => format!("{noun} {}", before + 1),
+            _ if before > 0 => format!("{noun}s {} to {}", before + 1, before + rows),
             1 => format!("the first {noun}"),
             _ => format!("the first {rows} {noun}s"),
         };

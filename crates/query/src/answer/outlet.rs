@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tidegate_core::{BodyHead, Content, Error, Job, Metadata, ReplySender};
+use tidegate_core::{BodyHead, Content, Error, Job, Metadata, ReplySender, ResourceLink};
 
 use super::progress::Progress;
 
@@ -71,6 +71,11 @@ impl<'a> Outlet<'a> {
         self.reply.block(Content::text(line)).await
     }
 
+    /// Points at the stored result of that URI.
+    pub(super) async fn link(&self, uri: &str) -> Result<(), Error> {
+        self.reply.block(stored_result_link(uri)).await
+    }
+
     /// Ends the block of text.
     pub(super) async fn end_text(&self) -> Result<(), Error> {
         self.reply.end_text().await
@@ -100,4 +105,16 @@ impl<'a> Outlet<'a> {
         .map(|(name, value)| (format!("dev.tidegate/{name}"), value))
         .collect()
     }
+}
+
+/// What points a client at the stored result of that URI.
+pub(crate) fn stored_result_link(uri: &str) -> Content {
+    Content::Link(ResourceLink {
+        uri: uri.to_owned(),
+        name: "stored result".to_owned(),
+        title: None,
+        description: Some("The manifest of all rows of this answer".to_owned()),
+        mime_type: Some("application/json".to_owned()),
+        size_bytes: None,
+    })
 }

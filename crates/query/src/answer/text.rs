@@ -1,4 +1,4 @@
-//! An answer of text: rows are written one by one, text leaves in pieces.
+//! An answer of text: rows are written one by one within the budget, text leaves in pieces.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -6,9 +6,10 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use tidegate_core::{Error, Metadata};
 
-use super::bound::{Bound, Cut, Hints};
-use super::outlet::{Outlet, PIECE_BYTES_MAX};
-use crate::format::{Facts, Writer, cells};
+use super::bound::{Bound, Cut, Hints, Next};
+use super::outlet::Outlet;
+use crate::body::TextBody;
+use crate::format::{Writer, cells};
 use crate::structured::Structured;
 
 /// A piece this long leaves; it may be a row longer than that, and is then split.
@@ -21,18 +22,12 @@ const HELD_BYTES_MAX: usize = 1024 * 1024;
 /// Rows on their way into text.
 pub(crate) struct TextAnswer<'a> {
     pub(super) outlet: Outlet<'a>,
-    writer: Box<dyn Writer>,
+    body: TextBody,
     pub(super) structured: Option<Structured>,
     pub(super) bound: Bound,
     /// Whether text waits until all of it is there.
     holding: bool,
-    began: bool,
-    /// Text that has not left, and the rows in it.
-    piece: String,
-    piece_rows: u64,
-    rows: u64,
     cut: Option<Cut>,
-    started: Instant,
 }
 
 impl<'a> TextAnswer<'a> {
@@ -44,31 +39,19 @@ impl<'a> TextAnswer<'a> {
         outlet: Outlet<'a>,
         started: Instant,
     ) -> Self {
-        Self {
-            outlet,
-            writer,
-            structured: None,
-            bound,
-            holding,
-            began: false,
-            piece: String::new(),
-            piece_rows: 0,
-            rows: 0,
-            cut: None,
-            started,
-        }
+        Self { outlet, body: TextBody::new(writer, started), structured: None, bound, holding, cut: None }
     }
 
     pub(super) fn lookahead_rows(&self) -> usize {
         let wanted = self.bound.rows_max.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(usize::MAX);
-        self.writer.lookahead_rows().min(wanted)
+        self.body.lookahead_rows().min(wanted)
     }
 
     pub(super) fn look_at(&mut self, batches: &[RecordBatch]) {
         let mut left = self.lookahead_rows();
         for batch in batches {
             let rows = batch.num_rows().min(left);
-            self.writer.look_at(&cells(batch), rows);
+            self.body.look_at(batch, rows);
             left -= rows;
         }
     }
@@ -76,26 +59,21 @@ impl<'a> TextAnswer<'a> {
     pub(super) async fn push(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Error> {
         let cells = cells(batch);
         for row in 0..batch.num_rows() {
-            if self.bound.rows_max.is_some_and(|max| self.rows >= max) {
+            if self.bound.rows_max.is_some_and(|max| self.body.rows() >= max) {
                 self.cut = Some(self.bound.rows_cut);
                 return Ok(ControlFlow::Break(()));
             }
-            self.begin();
-            let before = self.piece.len();
-            self.writer.row(&cells, row, self.rows, &mut self.piece);
+            let bytes = self.body.row(&cells, row);
             // What was written so far must stay within the budget when it is closed.
-            let closed = self.outlet.sent_bytes + self.piece.len() + self.writer.closing_bytes_max();
-            if !self.bound.fits(closed) {
-                self.cut = Some(Cut::Bytes { next: self.piece.len() - before });
-                self.piece.truncate(before);
+            if !self.bound.fits(self.outlet.sent_bytes + self.body.closed_bytes_max()) {
+                self.cut = Some(Cut::Bytes { next: bytes });
+                self.body.take_back(bytes);
                 return Ok(ControlFlow::Break(()));
             }
             if let Some(structured) = &mut self.structured {
                 structured.row(&cells, row);
             }
-            self.rows += 1;
-            self.piece_rows += 1;
-            if self.piece.len() >= self.piece_bytes() {
+            if self.body.piece_bytes() >= self.piece_bytes() {
                 self.leave().await?;
             }
         }
@@ -104,18 +82,11 @@ impl<'a> TextAnswer<'a> {
     }
 
     pub(super) async fn pause(&mut self) -> Result<(), Error> {
-        if self.holding || self.piece.is_empty() { Ok(()) } else { self.leave().await }
+        if self.holding || self.body.piece_bytes() == 0 { Ok(()) } else { self.leave().await }
     }
 
     async fn report(&mut self) -> Result<(), Error> {
-        self.outlet.report(self.rows).await
-    }
-
-    fn begin(&mut self) {
-        if !self.began {
-            self.began = true;
-            self.writer.open(&mut self.piece);
-        }
+        self.outlet.report(self.body.rows()).await
     }
 
     /// How long the text gets before it leaves.
@@ -131,59 +102,52 @@ impl<'a> TextAnswer<'a> {
 
     async fn leave(&mut self) -> Result<(), Error> {
         self.holding = false;
-        self.seal();
-        let text = std::mem::replace(&mut self.piece, String::with_capacity(PIECE_BYTES_MAX));
-        self.outlet.text(text, std::mem::take(&mut self.piece_rows)).await?;
+        let (text, rows) = self.body.leave();
+        self.outlet.text(text, rows).await?;
         self.report().await
     }
 
-    fn seal(&mut self) {
-        self.writer.seal(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
-    }
-
-    pub(super) async fn finish(mut self, hints: &Hints) -> Result<Metadata, Error> {
+    pub(super) async fn finish(mut self, hints: &Hints, next: Option<&Next>) -> Result<Metadata, Error> {
         let held = self.holding;
-        let line = self.cut.map(|cut| self.bound.line(cut, self.rows, hints));
+        let line = self.cut.map(|cut| self.bound.line(cut, self.body.rows(), hints));
         let is_cut = line.is_some();
-        self.begin();
-        self.seal();
-        self.writer.close(self.facts(is_cut), &mut self.piece);
+        self.body.close(is_cut);
         if let (Some(line), true) = (&line, self.outlet.is_body()) {
-            self.writer.note(line, &mut self.piece);
+            self.body.note(line);
         }
         self.last().await?;
         if let (Some(line), false) = (line, self.outlet.is_body()) {
             self.outlet.block(line).await?;
+            if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
+                self.outlet.link(uri).await?;
+            }
         }
         if let Some(structured) = self.structured.take() {
             self.outlet.structured(structured.close(is_cut)).await?;
         }
-        Ok(self.outlet.metadata(held, self.rows, is_cut))
+        Ok(self.outlet.metadata(held, self.body.rows(), is_cut))
     }
 
     pub(super) async fn abandon(mut self, error: &Error) -> Result<(), Error> {
         if self.outlet.sent_bytes == 0 {
             return Ok(());
         }
-        self.begin();
-        self.seal();
-        let facts = self.facts(true);
         if self.outlet.is_body() {
-            self.writer.fail(facts, &error.to_string(), &mut self.piece);
+            self.body.fail(&error.to_string());
             return self.last().await;
         }
-        self.writer.close(facts, &mut self.piece);
+        self.body.close(true);
         self.last().await?;
         self.outlet.end_text().await
     }
 
-    fn facts(&self, truncated: bool) -> Facts {
-        Facts { rows: self.rows, elapsed: self.started.elapsed(), truncated }
+    pub(super) fn cut(&self) -> Option<(Cut, u64)> {
+        self.cut.map(|cut| (cut, self.body.rows()))
     }
 
     /// Sends what is left.
     async fn last(&mut self) -> Result<(), Error> {
-        let text = std::mem::take(&mut self.piece);
-        self.outlet.text(text, std::mem::take(&mut self.piece_rows)).await
+        let (text, rows) = self.body.last();
+        self.outlet.text(text, rows).await
     }
 }

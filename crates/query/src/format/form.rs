@@ -11,8 +11,17 @@ pub(crate) enum Form {
     Content(Format),
     /// A body of text.
     Body(Format),
-    /// A body of Arrow.
+    /// A body of batches.
+    Batches(BatchFormat),
+}
+
+/// The form of a body that is no text: whole batches are written at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchFormat {
+    /// A stream of Arrow's IPC format.
     Arrow,
+    /// A Parquet file.
+    Parquet,
 }
 
 impl Form {
@@ -26,9 +35,11 @@ impl Form {
         }
     }
 
-    fn of_wish(wish: AnswerFormat) -> Self {
+    /// The body that `wish` names.
+    pub(crate) fn of_wish(wish: AnswerFormat) -> Self {
         Self::Body(match wish {
-            AnswerFormat::Arrow => return Self::Arrow,
+            AnswerFormat::Arrow => return Self::Batches(BatchFormat::Arrow),
+            AnswerFormat::Parquet => return Self::Batches(BatchFormat::Parquet),
             AnswerFormat::Json => Format::Json,
             AnswerFormat::Ndjson => Format::Ndjson,
             AnswerFormat::Csv => Format::Csv,
@@ -41,7 +52,7 @@ impl Form {
     pub(crate) fn text(self) -> Option<Format> {
         match self {
             Self::Content(format) | Self::Body(format) => Some(format),
-            Self::Arrow => None,
+            Self::Batches(_) => None,
         }
     }
 
@@ -49,7 +60,8 @@ impl Form {
     pub(crate) fn media_type(self, is_list: bool) -> Option<&'static str> {
         Some(match self {
             Self::Content(_) => return None,
-            Self::Arrow => AnswerFormat::Arrow.media_type(),
+            Self::Batches(BatchFormat::Arrow) => AnswerFormat::Arrow.media_type(),
+            Self::Batches(BatchFormat::Parquet) => AnswerFormat::Parquet.media_type(),
             Self::Body(Format::Mcp | Format::Json) => AnswerFormat::Json.media_type(),
             Self::Body(Format::Ndjson) => AnswerFormat::Ndjson.media_type(),
             Self::Body(Format::Csv) if is_list => "text/csv; charset=utf-8; header=absent",

@@ -16,10 +16,10 @@ mod writer;
 
 pub(crate) use columns::unique_names;
 pub use columns::{field_type_name, type_name};
-pub(crate) use form::Form;
+pub(crate) use form::{BatchFormat, Form};
 pub(crate) use mcp::JsonRows;
 pub use meaning::{Meaning, declared_type_name, with_type_name};
-pub(crate) use value::BoxedCell;
+pub(crate) use value::{BoxedCell, field_cell};
 pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
 
 use tidegate_core::{Error, ErrorKind};

@@ -226,6 +226,7 @@ fn limit(spec: &QuerySpec) -> Option<u64> {
     match (&spec.extract, spec.limit_given) {
         (Some(_), true) if !extracts_a_plain_column(spec) => Some(spec.limit),
         (Some(_), false) if !extracts_a_plain_column(spec) => None,
+        _ if spec.limit == QuerySpec::UNLIMITED => None,
         _ => Some(spec.limit.saturating_add(1)),
     }
 }

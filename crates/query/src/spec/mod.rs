@@ -11,7 +11,7 @@ use tidegate_core::{Error, Principal};
 pub use condition::{Comparison, Condition, Operand, Operator};
 
 use crate::database::Database;
-use crate::executor::Mode;
+use crate::executor::{Delivery, Mode};
 use crate::format::Format;
 use crate::render;
 use crate::statement::Statement;
@@ -48,6 +48,12 @@ pub struct QuerySpec {
     pub extract: Option<String>,
     /// When rows leave.
     pub mode: Mode,
+    /// Where they go.
+    pub delivery: Delivery,
+    /// The page of an earlier answer that is wanted instead.
+    pub cursor: Option<String>,
+    /// Whether the question is asked anew, whatever is remembered.
+    pub no_cache: bool,
 }
 
 /// One column of the answer.
@@ -187,6 +193,9 @@ pub struct Order {
 }
 
 impl QuerySpec {
+    /// As a `limit`: all rows.
+    pub const UNLIMITED: u64 = u64::MAX;
+
     /// The JSON Schema of the arguments: short, because every model reads it. What it leaves
     /// open, [`QuerySpec::from_json`] checks with better words.
     pub fn schema() -> Value {

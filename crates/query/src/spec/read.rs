@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{Error, Violation, nearest};
 
 use super::{Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Order, QuerySpec, Selection};
-use crate::executor::Mode;
+use crate::executor::{Delivery, Mode};
 use crate::format::Format;
 
 /// Columns, joins and the like in one list.
@@ -12,9 +12,9 @@ const ITEMS_MAX: usize = 200;
 /// Violations told at once.
 const VIOLATIONS_MAX: usize = 20;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 15] = [
     "database", "table", "select", "where", "joins", "group_by", "having", "order_by", "limit", "format", "extract",
-    "mode",
+    "mode", "delivery", "cursor", "no_cache",
 ];
 
 pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
@@ -35,6 +35,9 @@ pub(super) fn spec(arguments: &Map<String, Value>) -> Result<QuerySpec, Error> {
         format: reader.choice(arguments, "", "format", &Format::ALL, Format::name).unwrap_or_default(),
         extract: reader.optional_text(arguments, "", "extract"),
         mode: reader.choice(arguments, "", "mode", &Mode::ALL, Mode::name).unwrap_or_default(),
+        delivery: reader.choice(arguments, "", "delivery", &Delivery::ALL, Delivery::name).unwrap_or_default(),
+        cursor: reader.optional_text(arguments, "", "cursor"),
+        no_cache: reader.truth(arguments, "no_cache"),
     };
     if reader.violations.is_empty() {
         return Ok(spec);
@@ -84,6 +87,17 @@ impl Reader {
             other => {
                 self.wrong(&below(path, key), format!("{} came; wanted a name", shown(other)));
                 None
+            }
+        }
+    }
+
+    fn truth(&mut self, object: &Map<String, Value>, key: &str) -> bool {
+        match object.get(key) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(truth)) => *truth,
+            Some(other) => {
+                self.wrong(key, format!("{} came; wanted true or false", shown(other)));
+                false
             }
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Function, JoinKind, LIMIT_DEFAULT, Operator};
-use crate::executor::Mode;
+use crate::executor::{Delivery, Mode};
 use crate::format::Format;
 
 pub(super) fn schema() -> Value {
@@ -33,6 +33,9 @@ pub(super) fn schema() -> Value {
             "limit": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
             "format": {"enum": Format::ALL.map(Format::name), "default": Format::default().name()},
             "extract": {"type": "string", "description": "Answer the unique sorted values of this column only"},
+            "delivery": {"enum": Delivery::ALL.map(Delivery::name), "description": "blocks: stored, with a preview"},
+            "cursor": {"type": "string", "description": "Of an answer, for its next page"},
+            "no_cache": {"type": "boolean"},
             "mode": {"enum": Mode::ALL.map(Mode::name), "default": Mode::default().name()},
         },
         "required": ["table"],

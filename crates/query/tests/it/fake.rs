@@ -1,7 +1,7 @@
 //! A database in memory that answers every statement with the same rows.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
@@ -15,7 +15,9 @@ use tidegate_core::{
     Origin, Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind,
     handler_fn,
 };
-use tidegate_query::{Catalog, Column, Database, Executor, Format, Mode, Plan, Question, Rows, SqlDialect, Statement};
+use tidegate_query::{
+    Catalog, Column, Database, Executor, Format, Freshness, Mode, Plan, Question, Rest, Rows, SqlDialect, Statement,
+};
 
 /// A database of `flights`, `airlines` and `orders`; what it answers is set from outside.
 #[derive(Clone)]
@@ -30,6 +32,10 @@ pub(crate) struct Fake {
     pub(crate) dialect: SqlDialect,
     /// Whether the stream was dropped.
     pub(crate) stopped: Arc<AtomicBool>,
+    /// What names the state of its data; 0 for one that nobody can tell.
+    pub(crate) version: Arc<AtomicU64>,
+    /// How often it was asked.
+    pub(crate) runs: Arc<AtomicU64>,
 }
 
 impl Fake {
@@ -43,6 +49,8 @@ impl Fake {
             estimated_rows: None,
             dialect,
             stopped: Arc::default(),
+            version: Arc::default(),
+            runs: Arc::default(),
         }
     }
 
@@ -127,6 +135,13 @@ impl Database for Fake {
     async fn plan(&self, _statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         Ok(Box::new(self.clone()))
     }
+
+    async fn freshness(&self, _statement: &Statement, _principal: &Principal) -> Freshness {
+        match self.version.load(Ordering::Relaxed) {
+            0 => Freshness::Never,
+            version => Freshness::While(version),
+        }
+    }
 }
 
 #[async_trait]
@@ -152,6 +167,7 @@ impl Plan for Fake {
     }
 
     async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<Rows, Error> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
         let schema = self.schema();
         let items: Vec<Result<RecordBatch, Error>> =
             self.batches.into_iter().map(Ok).chain(self.failure.map(|failure| Err(failure()))).collect();
@@ -255,6 +271,7 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
             mode: wanted.mode,
             structured: false,
             more: None,
+            rest: Rest::Lost,
         };
         async move { executor.answer(question, &job, &reply).await }
     });

@@ -36,7 +36,7 @@ async fn in_every_format(batches: Vec<RecordBatch>) -> String {
     out
 }
 
-fn numbers() -> RecordBatch {
+pub(crate) fn numbers() -> RecordBatch {
     batch(&[
         ("tiny", Arc::new(Int8Array::from(vec![Some(i8::MIN), None, Some(i8::MAX)]))),
         ("big", Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(9_007_199_254_740_993)]))),
@@ -61,9 +61,8 @@ async fn numbers_keep_every_digit() {
     insta::assert_snapshot!(in_every_format(vec![numbers()]).await);
 }
 
-#[tokio::test]
-async fn odd_strings_and_bytes() {
-    let strings = batch(&[
+pub(crate) fn strings() -> RecordBatch {
+    batch(&[
         (
             "text",
             Arc::new(StringArray::from(vec![
@@ -109,18 +108,21 @@ async fn odd_strings_and_bytes() {
                 None,
             ])),
         ),
-    ]);
-    insta::assert_snapshot!(in_every_format(vec![strings]).await);
+    ])
 }
 
 #[tokio::test]
-async fn dates_and_times() {
+async fn odd_strings_and_bytes() {
+    insta::assert_snapshot!(in_every_format(vec![strings()]).await);
+}
+
+pub(crate) fn times() -> RecordBatch {
     let zoned = |zone: &str| {
         Arc::new(
             TimestampMicrosecondArray::from(vec![Some(1_709_210_096_123_456), None]).with_timezone(zone.to_owned()),
         )
     };
-    let times = batch(&[
+    batch(&[
         ("date", Arc::new(Date32Array::from(vec![Some(19_782), None]))),
         ("date64", Arc::new(Date64Array::from(vec![Some(1_709_164_800_000), Some(1)]))),
         ("time", Arc::new(Time64MicrosecondArray::from(vec![Some(45_296_500_000), None]))),
@@ -137,15 +139,18 @@ async fn dates_and_times() {
             ])),
         ),
         ("duration", Arc::new(DurationMillisecondArray::from(vec![Some(90_061_001), None]))),
-    ]);
-    insta::assert_snapshot!(in_every_format(vec![times]).await);
+    ])
 }
 
 #[tokio::test]
-async fn the_extremes_of_dates_and_microseconds_are_infinities() {
+async fn dates_and_times() {
+    insta::assert_snapshot!(in_every_format(vec![times()]).await);
+}
+
+pub(crate) fn extremes() -> RecordBatch {
     let moments = || TimestampMicrosecondArray::from(vec![i64::MIN, i64::MAX, i64::MAX - 1]);
     let interval = |months, days, nanos| Some(IntervalMonthDayNano::new(months, days, nanos));
-    let times = batch(&[
+    batch(&[
         ("date", Arc::new(Date32Array::from(vec![i32::MIN, i32::MAX, -719_529]))),
         ("local", Arc::new(moments())),
         ("zoned", Arc::new(moments().with_timezone("America/New_York"))),
@@ -158,11 +163,15 @@ async fn the_extremes_of_dates_and_microseconds_are_infinities() {
                 interval(i32::MAX, i32::MAX, 0),
             ])),
         ),
-    ]);
-    insta::assert_snapshot!(shown(vec![times], Format::Ndjson).await);
+    ])
 }
 
-fn marked() -> RecordBatch {
+#[tokio::test]
+async fn the_extremes_of_dates_and_microseconds_are_infinities() {
+    insta::assert_snapshot!(shown(vec![extremes()], Format::Ndjson).await);
+}
+
+pub(crate) fn marked() -> RecordBatch {
     let field = |name: &str, kind| Field::new(name, kind, true);
     let number = Meaning::Number.mark(with_type_name(field("number", DataType::Utf8), "numeric"));
     let json = Meaning::Json.mark(with_type_name(field("json", DataType::Utf8), "jsonb"));
@@ -212,7 +221,7 @@ async fn extracted_values_keep_their_marks() {
     assert_eq!(seen.blocks, ["[-12345678901234567890.10,0,\"1e5, no mark's\",\"NaN\",null]"]);
 }
 
-fn nested() -> RecordBatch {
+pub(crate) fn nested() -> RecordBatch {
     let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1), None]), None, Some(vec![])]);
     let name: ArrayRef = Arc::new(StringArray::from(vec![Some("a\"b"), None, Some("c")]));
     let fields = Fields::from(vec![Field::new("name", DataType::Utf8, true), Field::new("n", DataType::Int32, true)]);
@@ -369,7 +378,7 @@ async fn extract_orders_numbers_as_numbers_and_has_bounds() {
 }
 
 /// A column whose values have each a type of their own, as SQLite's have.
-fn own_types() -> UnionArray {
+pub(crate) fn own_types() -> UnionArray {
     let members = [
         ("integer", DataType::Int64),
         ("real", DataType::Float64),

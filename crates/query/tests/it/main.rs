@@ -5,7 +5,10 @@
 //! - `formats`: each format with every type, null and odd strings
 //! - `answers`: pieces, modes, budgets, failures, progress, cancellation
 //! - `bodies`: answers that are a body of their own: forms, bounds, failures, and that all forms agree
+//! - `parquet`: answers that are Parquet files: every type, groups of rows, what breaks off
+//! - `writers`: bodies outside of any call, and that they are read back as the rows that they were
 //! - `questions`: questions as data: the SQL they become, and the words of their errors
+//! - `stored`: answers that go on: stored results, their pages, exports
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
 //! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
 //! - `properties`: what holds for any question and any rows
@@ -18,6 +21,9 @@ mod corpus;
 mod dialects;
 mod fake;
 mod formats;
+mod parquet;
 mod properties;
 mod questions;
 mod statements;
+mod stored;
+mod writers;

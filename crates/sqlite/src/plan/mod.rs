@@ -92,7 +92,7 @@ impl Plan for SqlitePlan {
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
-        let running = Running::new(job.cancellation(), Some(job.deadline()));
+        let running = Running::of(job);
         let place = tokio::select! {
             biased;
             () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),

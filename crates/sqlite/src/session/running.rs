@@ -5,22 +5,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rusqlite::InterruptHandle;
+use tidegate_core::Job;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// One piece of work on a connection.
 pub(crate) struct Running {
     cancellation: CancellationToken,
-    deadline: Option<Instant>,
+    /// Asked again and again for its deadline, which may be moved.
+    job: Option<Arc<Job>>,
     is_stopped: AtomicBool,
     /// There only while the work has the connection: an interrupt that comes later would hit somebody else's query.
     interrupt: Mutex<Option<InterruptHandle>>,
 }
 
 impl Running {
-    /// Work that ends when `cancellation` fires or `deadline` passes.
-    pub(crate) fn new(cancellation: CancellationToken, deadline: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self { cancellation, deadline, is_stopped: AtomicBool::new(false), interrupt: Mutex::new(None) })
+    /// Work that ends when `job` is cancelled or its deadline passes.
+    pub(crate) fn of(job: &Arc<Job>) -> Arc<Self> {
+        Self::new(job.cancellation(), Some(job.clone()))
+    }
+
+    fn new(cancellation: CancellationToken, job: Option<Arc<Job>>) -> Arc<Self> {
+        Arc::new(Self { cancellation, job, is_stopped: AtomicBool::new(false), interrupt: Mutex::new(None) })
     }
 
     /// Work that ends when it is stopped, and not before.
@@ -45,7 +51,7 @@ impl Running {
     pub(crate) fn must_end(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
             || self.cancellation.is_cancelled()
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self.job.as_ref().is_some_and(|job| job.is_cancelled() || Instant::now() >= job.deadline())
     }
 
     /// The work has a connection from now on.

@@ -132,6 +132,7 @@ impl Node {
                 mode: Mode::Streaming,
                 structured: false,
                 more: None,
+                rest: tidegate_query::Rest::Lost,
             };
             let executor = executor.clone();
             async move { executor.answer(question, &job, &reply).await }

@@ -3,11 +3,12 @@
 use clap::Args;
 use serde_json::{Map, Value};
 use tidegate_core::{Call as CoreCall, Caller, Target};
+use tidegate_fetch::Destination;
 
 use crate::failure::Failure;
 use crate::opened::{Opened, Sources};
 use crate::options::{Audience, Options};
-use crate::output;
+use crate::output::{self, Written};
 use crate::shutdown::Shutdown;
 use crate::source::Source;
 
@@ -72,12 +73,31 @@ impl Asker {
 
     /// Calls `tool` and prints its answer as it comes.
     pub(super) async fn ask(self, tool: &str, arguments: Map<String, Value>) -> Result<(), Failure> {
-        let mut call = CoreCall::new(Target::Tool(tool.to_owned()), self.caller);
-        call.arguments = arguments;
-        call.cancellation = self.shutdown.graceful.clone();
-        let reply = self.opened.node().registry().call(call)?;
+        let reply = self.opened.node().registry().call(self.call(tool, arguments))?;
         let printed = self.shutdown.guard(output::print(reply)).await;
         self.opened.close().await;
         printed?
+    }
+
+    /// Calls `tool` and writes the rows of its answer into `destination`, in its format.
+    pub(super) async fn write(
+        self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        destination: &Destination,
+    ) -> Result<Written, Failure> {
+        let mut call = self.call(tool, arguments);
+        call.format = Some(destination.format());
+        let reply = self.opened.node().registry().call(call)?;
+        let written = self.shutdown.guard(output::write(reply, destination)).await;
+        self.opened.close().await;
+        written?
+    }
+
+    fn call(&self, tool: &str, arguments: Map<String, Value>) -> CoreCall {
+        let mut call = CoreCall::new(Target::Tool(tool.to_owned()), self.caller.clone());
+        call.arguments = arguments;
+        call.cancellation = self.shutdown.graceful.clone();
+        call
     }
 }

@@ -7,6 +7,8 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod fetch;
 pub(crate) mod key;
 pub(crate) mod pg;
 pub(crate) mod query;

@@ -1,9 +1,10 @@
 //! `tidegate serve`: MCP over Streamable HTTP.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 
 use clap::Args;
-use tidegate_core::Authenticator as _;
+use tidegate_core::{Authenticator as _, Links};
 use tidegate_transport::http::{self, HttpOptions};
 
 use crate::address::listen;
@@ -67,6 +68,7 @@ impl HttpArguments {
             has_web_socket: server.doors.ws,
             has_rest: server.doors.rest,
             has_metrics: server.doors.metrics,
+            links: opened.node().store().map(|store| store.clone() as Arc<dyn Links>),
             drain_within: DRAIN_WITHIN,
             ..default
         })

@@ -186,7 +186,7 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
         (None, Some(files), None) => {
             let default = SqliteOptions::default();
             let connections_max = entry.connections.unwrap_or(default.connections_max);
-            let options = SqliteOptions { connections_max, ..default };
+            let options = SqliteOptions { connections_max, answers_kept: entry.cache.map(|time| time.0), ..default };
             let opened = SqliteDatabase::open(name, resolve(files), options);
             (Arc::new(opened.map_err(|error| wrong("sqlite", error))?), LookedAt::Nothing)
         }
@@ -220,9 +220,11 @@ fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> 
     if !entry.tables.is_empty() && entry.files.is_none() {
         problems.push(Problem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }
-    if entry.connections.is_some() && (entry.files.is_some() || entry.federated.is_some()) {
-        let message = "is for PostgreSQL and SQLite, and this database is neither";
-        problems.push(Problem::new(format!("{path}.connections"), message));
+    for (member, is_said) in [("connections", entry.connections.is_some()), ("cache", entry.cache.is_some())] {
+        if is_said && (entry.files.is_some() || entry.federated.is_some()) {
+            let message = "is for PostgreSQL and SQLite, and this database is neither";
+            problems.push(Problem::new(format!("{path}.{member}"), message));
+        }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }

@@ -44,6 +44,7 @@ pub(super) fn database(
         max_cost: entry.max_cost,
         connections_max: entry.connections.unwrap_or(default.connections_max),
         wait: entry.connection_wait.map_or(default.wait, |time| time.0),
+        answers_kept: entry.cache.map(|time| time.0),
         lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
         idle_timeout: default.idle_timeout,
     };

@@ -10,6 +10,7 @@ mod declared;
 mod demo;
 mod dialects;
 mod doctor;
+mod export;
 mod federated;
 mod guide;
 mod help;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
-use tidegate_query::{QuerySpec, Question};
+use tidegate_query::{QuerySpec, Question, Rest};
 
+use crate::arguments::arguments;
 use crate::definition::read_only;
 use crate::node::NodeView;
+use crate::paging::Paging;
 
 pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
     read_only(
@@ -24,20 +26,27 @@ struct Query(Arc<NodeView>);
 #[async_trait]
 impl Handler for Query {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let spec = QuerySpec::from_json(job.arguments())?;
+        let paging: Paging = arguments(&job)?;
+        let mut spec = QuerySpec::from_json(job.arguments())?;
+        if let Some(page) = paging.page(&self.0, spec.format, false, &job, &reply).await {
+            return page;
+        }
         let database = self.0.databases.get(spec.database.as_deref(), job.principal())?.clone();
+        let max_rows = paging.rows_max(spec.limit_given.then_some(spec.limit), spec.limit);
+        spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);
         let statement = spec.render(&*database, job.principal()).await?;
-        let QuerySpec { limit, format, extract, mode, .. } = spec;
+        let QuerySpec { format, extract, mode, .. } = spec;
         let question = Question {
             database,
             statement,
-            max_rows: Some(limit),
+            max_rows,
             format,
             extract,
             mode,
             structured: false,
             more: None,
+            rest: Rest::default(),
         };
-        self.0.executor.answer(question, &job, &reply).await
+        paging.answer(&self.0, question, &job, &reply).await
     }
 }

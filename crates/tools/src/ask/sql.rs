@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool, Violation};
-use tidegate_query::{Format, Mode, Parameter, Question, SqlDialect, Statement};
+use tidegate_query::{Format, Mode, Parameter, Question, Rest, SqlDialect, Statement};
 
 use crate::arguments::{Shape, arguments};
 use crate::definition::{Input, read_only};
 use crate::node::NodeView;
+use crate::paging::Paging;
 
 /// Rows answered unless the caller says otherwise.
 const MAX_ROWS_DEFAULT: u64 = 1_000;
@@ -27,7 +28,8 @@ pub(crate) fn tool(node: &Arc<NodeView>) -> Tool {
             .with("max_rows", json!({"type": "integer", "minimum": 1, "default": MAX_ROWS_DEFAULT}))
             .with("format", json!({"enum": Format::ALL.map(Format::name)}))
             .with("extract", json!({"type": "string"}))
-            .with("mode", json!({"enum": Mode::ALL.map(Mode::name)})),
+            .with("mode", json!({"enum": Mode::ALL.map(Mode::name)}))
+            .with_paging(),
         Sql(node.clone()),
     )
 }
@@ -44,25 +46,31 @@ struct Arguments {
     #[serde(flatten)]
     shape: Shape,
     mode: Option<String>,
+    #[serde(flatten)]
+    paging: Paging,
 }
 
 #[async_trait]
 impl Handler for Sql {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let Arguments { database, sql, parameters, max_rows, shape, mode } = arguments(&job)?;
+        let Arguments { database, sql, parameters, max_rows, shape, mode, paging } = arguments(&job)?;
+        if let Some(page) = paging.page(&self.0, shape.format()?, false, &job, &reply).await {
+            return page;
+        }
         let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
         let statement = self.0.statement(&sql, &parameters, database.dialect())?;
         let question = Question {
             database,
             statement,
-            max_rows: Some(max_rows.unwrap_or(MAX_ROWS_DEFAULT)),
+            max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
             format: shape.format()?,
             extract: shape.extract,
             structured: false,
             more: None,
+            rest: Rest::default(),
             mode: mode.as_deref().map_or(Ok(Mode::Auto), Mode::parse)?,
         };
-        self.0.executor.answer(question, &job, &reply).await
+        paging.answer(&self.0, question, &job, &reply).await
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, Tool, ToolAnnotations};
 
-use super::http::{HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool};
+use super::http::{
+    HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, RESERVED_ARGUMENTS,
+};
 use super::input::{Input, object_schema};
 use super::sql_tool::{shape, taken_names};
 use super::{Problem, cache_note};
@@ -39,7 +41,7 @@ impl DeclaredHttpTool {
     /// # Errors
     /// Everything that is wrong with the declaration.
     pub fn prepare(self, node: &Arc<NodeView>, client: &HttpClient) -> Result<Tool, Vec<Problem>> {
-        let taken = taken_names(&self.inputs);
+        let taken = taken_names(&self.inputs, &RESERVED_ARGUMENTS);
         if !taken.is_empty() {
             return Err(taken);
         }

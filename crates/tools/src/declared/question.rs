@@ -47,6 +47,11 @@ impl DeclaredQuestion {
         Ok(Self { transaction, ..self })
     }
 
+    /// Whether the statement may write.
+    pub(super) fn writes(&self) -> bool {
+        self.transaction.writes
+    }
+
     /// The statement for `arguments`, which have been checked against the schema of the inputs.
     pub(super) fn statement(&self, arguments: &Map<String, Value>, known: &StatementCache) -> Result<Statement, Error> {
         self.filled(|input| input.value(arguments).clone(), known)

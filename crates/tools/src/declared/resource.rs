@@ -8,7 +8,7 @@ use tidegate_core::{
     Access, CacheHint, CallLimits, Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Resource,
     ResourceBody, ResourceContents, ResourceTemplate, UriTemplate,
 };
-use tidegate_query::{Format, Mode, Question};
+use tidegate_query::{Format, Mode, Question, Rest};
 use tokio::io::AsyncReadExt;
 
 use super::input::Input;
@@ -189,6 +189,7 @@ impl Handler for Ask {
             extract: None,
             mode: Mode::Auto,
             structured: false,
+            rest: Rest::default(),
             more: Some("A tool can be asked for the rest.".to_owned()),
         };
         self.node.executor.answer(question, &job, &reply).await

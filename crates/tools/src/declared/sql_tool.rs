@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tidegate_core::{
     Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Schema, Tool, ToolAnnotations,
 };
-use tidegate_query::{Format, Mode, Question, Transaction, output_schema};
+use tidegate_query::{Delivery, Format, Mode, Question, Rest, Transaction, output_schema};
 
 use super::http::RESERVED_ARGUMENTS;
 use super::input::{Input, object_schema};
@@ -15,6 +15,7 @@ use super::question::DeclaredQuestion;
 use super::{Problem, cache_note};
 use crate::arguments::{Shape, arguments};
 use crate::node::NodeView;
+use crate::paging::Paging;
 
 /// Answers that may be longer are text alone, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
@@ -56,7 +57,7 @@ impl SqlTool {
         node: &Arc<NodeView>,
         limits: CallLimits,
     ) -> Result<(Tool, Option<Error>), Vec<Problem>> {
-        let taken = taken_names(&self.inputs);
+        let taken = taken_names(&self.inputs, &[&RESERVED_ARGUMENTS[..], &PAGING_ARGUMENTS].concat());
         if !taken.is_empty() {
             return Err(taken);
         }
@@ -81,7 +82,12 @@ impl SqlTool {
                 vec![Problem::at(at, Error::new(ErrorKind::InvalidArguments, error.to_string()))]
             }
         };
-        tool = tool.with_input_schema(object_schema(&self.inputs, shape())).map_err(wrong("input"))?;
+        tool = tool
+            .with_input_schema(object_schema(
+                &self.inputs,
+                if self.transaction.writes { shape() } else { with_paging(shape()) },
+            ))
+            .map_err(wrong("input"))?;
         if let Some(columns) = columns {
             tool.output_schema = Some(Arc::new(Schema::new(output_schema(&columns)).map_err(wrong("sql"))?));
         }
@@ -104,8 +110,8 @@ fn annotations(said: ToolAnnotations, writes: bool) -> ToolAnnotations {
 }
 
 /// Problems of inputs whose names every tool with a table has already.
-pub(super) fn taken_names(inputs: &[Input]) -> Vec<Problem> {
-    let taken = inputs.iter().filter(|input| RESERVED_ARGUMENTS.contains(&input.name.as_str())).map(|input| {
+pub(super) fn taken_names(inputs: &[Input], reserved: &[&str]) -> Vec<Problem> {
+    let taken = inputs.iter().filter(|input| reserved.contains(&input.name.as_str())).map(|input| {
         let message = format!("{} is an argument that every tool with a table has; choose another name", input.name);
         Problem::at(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
     });
@@ -121,6 +127,20 @@ pub(super) fn shape() -> Map<String, Value> {
     ])
 }
 
+/// The arguments of every tool whose answers may be stored, besides.
+const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
+
+fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
+    let described = "The next page: the cursor of an answer, with the same arguments";
+    let schemas = [
+        json!({"enum": Delivery::ALL.map(Delivery::name)}),
+        json!({"type": "string", "description": described}),
+        json!({"type": "boolean"}),
+    ];
+    shape.extend(PAGING_ARGUMENTS.map(str::to_owned).into_iter().zip(schemas));
+    shape
+}
+
 struct Ask {
     node: Arc<NodeView>,
     question: DeclaredQuestion,
@@ -130,7 +150,10 @@ struct Ask {
 #[async_trait]
 impl Handler for Ask {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let shape: Shape = arguments(&job)?;
+        let (shape, paging): (Shape, Paging) = (arguments(&job)?, arguments(&job)?);
+        if let Some(page) = paging.page(&self.node, shape.format()?, self.structured, &job, &reply).await {
+            return page;
+        }
         let question = Question {
             database: self.question.database.clone(),
             statement: self.question.statement(job.arguments(), &self.node.statements)?,
@@ -140,7 +163,11 @@ impl Handler for Ask {
             mode: Mode::Auto,
             structured: self.structured,
             more: Some("Ask for less with other arguments.".to_owned()),
+            rest: Rest::default(),
         };
-        self.node.executor.answer(question, &job, &reply).await
+        if self.question.writes() {
+            return self.node.executor.answer(question, &job, &reply).await;
+        }
+        paging.answer(&self.node, question, &job, &reply).await
     }
 }

@@ -67,6 +67,7 @@ fn rows(jobs: &[JobStatus]) -> Result<Rows, Error> {
         .column("started_at", started)
         .column("elapsed_ms", count(jobs.iter().map(|job| u64::try_from(job.elapsed.as_millis()).ok())))
         .column("rows", count(jobs.iter().map(|job| Some(job.rows))))
+        .column("result", text(jobs.iter().map(|job| job.result.clone())))
         .column("bytes", count(jobs.iter().map(|job| Some(job.bytes))))
         .rows()
 }

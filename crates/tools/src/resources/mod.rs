@@ -1,6 +1,7 @@
-//! Databases and tables as resources, for clients that read instead of call.
+//! Databases, tables and stored results as resources, for clients that read instead of call.
 
 pub(crate) mod database;
+pub(crate) mod result;
 pub(crate) mod table;
 
 use tidegate_core::{Resource, ResourceTemplate, UriTemplate};

@@ -37,7 +37,7 @@ impl Tables {
     }
 
     /// The table that `reference` means.
-    fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
+    pub(crate) fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
             && catalog != CATALOG
         {

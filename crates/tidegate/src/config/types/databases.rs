@@ -52,6 +52,9 @@ pub(crate) struct DatabaseEntry {
     pub(crate) connection_wait: Option<Time>,
     /// PostgreSQL: how long a statement waits for a lock; 5s unless said.
     pub(crate) lock_timeout: Option<Time>,
+    /// PostgreSQL and SQLite: how old an answer may be that is given again to the same question; none is ever, unless
+    /// said. Answers of files are given again until a file changes.
+    pub(crate) cache: Option<Time>,
 }
 
 /// The role that calls run as.

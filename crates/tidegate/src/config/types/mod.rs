@@ -4,6 +4,7 @@
 mod databases;
 mod identity;
 mod offers;
+mod results;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use super::quantities::{RowBound, Size, SizeBound, Time};
 pub(crate) use databases::{DatabaseEntry, RoleChoice, TableEntry, TenancyEntry};
 pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
+pub(crate) use results::ResultsEntry;
 
 /// The configuration of a Tidegate node.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -44,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) auth: Option<AuthEntry>,
     /// The bounds of all calls.
     pub(crate) limits: LimitsEntry,
+    /// Answers that do not fit inline, kept to be paged through and fetched.
+    pub(crate) results: ResultsEntry,
     /// What tools of kind http may reach.
     pub(crate) http: HttpEntry,
 }

@@ -17,6 +17,8 @@ fn every_verb_explains_itself() {
         Some("serve"),
         Some("stdio"),
         Some("query"),
+        Some("export"),
+        Some("fetch"),
         Some("call"),
         Some("tools"),
         Some("config"),

@@ -18,6 +18,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tidegate-postgres", &["tidegate-core", "tidegate-query"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-query"]),
     ("tidegate-tools", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-fetch", &["tidegate-core", "tidegate-query"]),
 ];
 
 /// Crates without a row in [`MAY_KNOW`].
@@ -27,9 +28,11 @@ const KNOW_ALL: &[&str] = &["tidegate", "tidegate-bench"];
 const FENCES: &[(&[&str], &[&str])] = &[
     (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*", "tokio-tungstenite"], &["tidegate-transport"]),
     (&["clap", "clap_*"], &["tidegate"]),
-    (&["reqwest"], &["tidegate-tools", "tidegate-transport", "tidegate"]),
+    (&["indicatif"], &["tidegate-fetch"]),
+    (&["reqwest"], &["tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
-    (&["datafusion", "datafusion-*", "object_store", "parquet"], &["tidegate-engines", "tidegate-bench"]),
+    (&["datafusion", "datafusion-*", "object_store"], &["tidegate-engines", "tidegate-bench"]),
+    (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (
         &["arrow", "arrow-*"],
@@ -39,6 +42,7 @@ const FENCES: &[(&[&str], &[&str])] = &[
             "tidegate-postgres",
             "tidegate-sqlite",
             "tidegate-tools",
+            "tidegate-fetch",
             "tidegate-bench",
         ],
     ),

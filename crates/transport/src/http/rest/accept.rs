@@ -167,6 +167,7 @@ mod tests {
             "application/x-ndjson;q=0, application/*",
             "application/jsonl",
             "application/vnd.apache.arrow.stream, */*;q=0.1",
+            "application/vnd.apache.parquet",
             "text/html, application/xhtml+xml, */*;q=0.8",
             "image/png",
             "application/xml",
@@ -178,16 +179,17 @@ mod tests {
             table.push_str(&format!("{said:50} {} {:?}\n", names.join(" "), accept.files));
         }
         insta::assert_snapshot!(table, @r#"
-        */*                                                json ndjson csv arrow table markdown []
+        */*                                                json ndjson csv arrow parquet table markdown []
         text/*                                             csv table markdown []
-        text/csv, */*                                      csv json ndjson arrow table markdown []
+        text/csv, */*                                      csv json ndjson arrow parquet table markdown []
         application/json;q=0.5, text/csv                   csv json []
         text/*;q=0.3, text/plain, application/json;q=0.2   table csv markdown json []
         TEXT/Markdown ; charset=utf-8 ; Q=1                markdown []
-        application/x-ndjson;q=0, application/*            json arrow []
+        application/x-ndjson;q=0, application/*            json arrow parquet []
         application/jsonl                                  ndjson []
-        application/vnd.apache.arrow.stream, */*;q=0.1     arrow json ndjson csv table markdown []
-        text/html, application/xhtml+xml, */*;q=0.8        json ndjson csv arrow table markdown []
+        application/vnd.apache.arrow.stream, */*;q=0.1     arrow json ndjson csv parquet table markdown []
+        application/vnd.apache.parquet                     parquet []
+        text/html, application/xhtml+xml, */*;q=0.8        json ndjson csv arrow parquet table markdown []
         image/png                                           [("image", "png")]
         application/xml                                     []
         text/csv;q=0                                        []

@@ -22,6 +22,8 @@ const BYTES_MAX: HeaderName = HeaderName::from_static("tidegate-bytes-max");
 /// Rows of the answer and whether there are more; before a short answer, after a long one.
 pub(super) const ROWS: HeaderName = HeaderName::from_static("tidegate-rows");
 pub(super) const TRUNCATED: HeaderName = HeaderName::from_static("tidegate-truncated");
+/// What the next call gives to get the next rows; where [`ROWS`] stands.
+const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> Result<Response, Problem> {
@@ -73,7 +75,7 @@ pub(in super::super) fn begun(begun: Begun, parts: &Parts) -> Response {
             let takes_trailers = takes_trailers(parts);
             let mut response = Response::new(pieces.body(takes_trailers));
             if takes_trailers {
-                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated");
+                let names = HeaderValue::from_static("tidegate-rows, tidegate-truncated, tidegate-cursor");
                 response.headers_mut().insert(header::TRAILER, names);
             }
             response
@@ -111,6 +113,11 @@ pub(in super::super) fn told(facts: &Metadata) -> HeaderMap {
     }
     if let Some(truncated) = facts.get("dev.tidegate/truncated").and_then(serde_json::Value::as_bool) {
         fields.insert(TRUNCATED, HeaderValue::from_static(if truncated { "true" } else { "false" }));
+    }
+    // What this node signs is letters, digits, hyphens and underscores.
+    let cursor = facts.get("dev.tidegate/cursor").and_then(serde_json::Value::as_str);
+    if let Some(cursor) = cursor.and_then(|cursor| HeaderValue::from_str(cursor).ok()) {
+        fields.insert(CURSOR, cursor);
     }
     fields
 }

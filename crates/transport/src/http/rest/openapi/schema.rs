@@ -81,7 +81,7 @@ pub(super) fn answer(tool: &Tool) -> Value {
     for format in AnswerFormat::ALL {
         let schema = match format {
             AnswerFormat::Json => json!({"anyOf": [{"$ref": "#/components/schemas/Table"}, blocks.clone()]}),
-            AnswerFormat::Arrow => json!({}),
+            AnswerFormat::Arrow | AnswerFormat::Parquet => json!({}),
             _ => json!({"type": "string"}),
         };
         content.insert(format.media_type().to_owned(), json!({ "schema": schema }));

@@ -83,6 +83,7 @@ async fn the_form_is_the_one_that_is_accepted_or_named() {
         (Some("text/csv"), ""),
         (Some("application/x-ndjson"), ""),
         (Some("application/vnd.apache.arrow.stream"), ""),
+        (Some("application/vnd.apache.parquet"), ""),
         (Some("text/plain"), ""),
         (Some("text/markdown, application/json;q=0.9"), ""),
         (Some("application/json"), "?format=csv"),
@@ -100,6 +101,7 @@ async fn the_form_is_the_one_that_is_accepted_or_named() {
     text/csv                                                    "csv" text/csv
     application/x-ndjson                                        "ndjson" application/x-ndjson
     application/vnd.apache.arrow.stream                         "arrow" application/vnd.apache.arrow.stream
+    application/vnd.apache.parquet                              "parquet" application/vnd.apache.parquet
     text/plain                                                  "table" text/plain
     text/markdown, application/json;q=0.9                       "markdown" text/markdown
     application/json                              ?format=csv   "csv" text/csv

@@ -104,7 +104,7 @@ async fn a_file_comes_as_it_is_to_those_who_accept_it() {
     406 not_acceptable: the answer is no table; it can be answered as application/json, text/plain
     406 not_acceptable: the answer has several parts; it can be answered as application/json
     406 not_acceptable: the answer is no table; it can be answered as application/json, text/plain
-    406 not_acceptable: the answer is a table; it can be answered as application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, text/plain, text/markdown
+    406 not_acceptable: the answer is a table; it can be answered as application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown
     503 unavailable: no more
     "#);
     server.until_open_calls(0).await;

@@ -94,7 +94,7 @@ async fn openapi_has_a_path_for_every_tool() {
     "##);
     let call = &document["paths"]["/rest/tools/decorated/call"]["post"];
     let types: Vec<&String> = call["responses"]["200"]["content"].as_object().unwrap().keys().collect();
-    insta::assert_snapshot!(format!("{types:?}"), @r#"["application/json", "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream", "text/plain", "text/markdown", "text/toon", "image/*", "audio/*", "application/octet-stream"]"#);
+    insta::assert_snapshot!(format!("{types:?}"), @r#"["application/json", "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "text/plain", "text/markdown", "text/toon", "image/*", "audio/*", "application/octet-stream"]"#);
     assert!(document.get("security").is_none());
 }
 

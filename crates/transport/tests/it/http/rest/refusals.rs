@@ -67,8 +67,8 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
     two types                 415 unsupported_media_type: Content-Type is given more than once; Content-Type must be application/json
     another charset           415 unsupported_media_type: the body must be UTF-8; Content-Type must be application/json
     SQL for a tool            415 unsupported_media_type: the body cannot be of this type; Content-Type must be application/json
-    another form              406 not_acceptable: nothing of what Accept names can be answered; application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, text/plain, text/markdown can
-    no form                   406 not_acceptable: nothing of what Accept names can be answered; application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, text/plain, text/markdown can
+    another form              406 not_acceptable: nothing of what Accept names can be answered; application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown can
+    no form                   406 not_acceptable: nothing of what Accept names can be answered; application/json, application/x-ndjson, text/csv, application/vnd.apache.arrow.stream, application/vnd.apache.parquet, text/plain, text/markdown can
     wrong arguments           422 invalid_arguments: the arguments of tool "script" are wrong
     another method            405 method_not_allowed: PUT is not taken here; POST, OPTIONS are
     GET of a call             405 method_not_allowed: GET is not taken here; POST, OPTIONS are
@@ -77,7 +77,7 @@ async fn what_cannot_be_read_is_refused_and_the_connection_lives_on() {
     no such path              404 no_such_path: there is nothing at /rest/tables; /rest/ shows what there is
     path that is no UTF-8     400 bad_request: the path is not UTF-8 when its %XX are decoded
     a name too long           400 bad_request: the name is 4097 bytes long; at most 4096
-    unknown format            400 bad_request: there is no format "xml"; there are json, ndjson, csv, arrow, table, markdown
+    unknown format            400 bad_request: there is no format "xml"; there are json, ndjson, csv, arrow, parquet, table, markdown
     two formats               400 bad_request: the parameter format is given more than once
     unknown parameter         400 bad_request: the address takes no parameter "colour"
     two of a parameter        400 bad_request: the parameter extract is given more than once

@@ -31,7 +31,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
     assert!(head.is_chunked());
     assert_eq!(head.header("content-type"), Some("text/csv"));
     assert_eq!(head.header("tidegate-rows-max"), Some("2"));
-    assert_eq!(head.header("trailer"), Some("tidegate-rows, tidegate-truncated"));
+    assert_eq!(head.header("trailer"), Some("tidegate-rows, tidegate-truncated, tidegate-cursor"));
     assert_eq!(connection.chunk().await.unwrap(), b"first,");
     server.host.gate.cancel();
     assert_eq!(rest_of(&mut connection).await, b"last");

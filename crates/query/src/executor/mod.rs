@@ -1,20 +1,25 @@
 //! From a question to the chunks of its answer.
 
+mod again;
+mod continuation;
+mod export;
+mod flow;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use futures::stream::BoxStream;
-use futures::{FutureExt, StreamExt};
 use tidegate_core::event::{Event, Events};
 use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
 
-use crate::answer::{Answer, Hints, Progress, Prospect};
+use self::continuation::Keeper;
+use self::flow::{Flow, Kind, or_cancelled};
+use crate::answer::{Hints, Prospect};
 use crate::database::{Database, Plan, Rows};
-use crate::distinct::Distinct;
-use crate::format::{Form, Format, list_writer, writer};
+use crate::format::{Form, Format};
 use crate::statement::Statement;
+use crate::store::ResultStore;
+
+pub use self::continuation::{Page, question_of};
 
 /// A plan that expects no more rows than these, and gives none before it has read all of its
 /// input, is answered in batch mode.
@@ -76,6 +81,57 @@ pub struct Question {
     /// How to ask for the rest when the budget ends the answer: a sentence. Without it the caller is told of the
     /// arguments that the built-in tools have.
     pub more: Option<String>,
+    /// What becomes of rows that do not fit inline.
+    pub rest: Rest,
+}
+
+/// Where the rows go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// Into the answer, as far as they fit.
+    #[default]
+    Inline,
+    /// Into a stored result; the answer is a preview of it.
+    Blocks,
+}
+
+impl Delivery {
+    /// Every way.
+    pub const ALL: [Self; 2] = [Self::Inline, Self::Blocks];
+
+    /// The name that callers give.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Blocks => "blocks",
+        }
+    }
+
+    /// The way of that name.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with the names.
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|delivery| delivery.name() == name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("there is no delivery {name:?}"))
+                .with_choices(Self::ALL.map(|delivery| delivery.name().to_owned()))
+        })
+    }
+}
+
+/// What becomes of the rows of an answer that do not fit inline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rest {
+    /// Nothing: the caller has to ask for them otherwise.
+    #[default]
+    Lost,
+    /// They are stored, to be paged through with a cursor.
+    Kept {
+        /// Whether the caller may read the stored result as a resource, too, and is told of it.
+        linked: bool,
+        /// Whether an earlier answer may be given again that is still right.
+        cached: bool,
+    },
 }
 
 /// How rows that are there already shall look.
@@ -93,16 +149,30 @@ pub struct Presentation {
 /// Runs questions and writes their answers.
 ///
 /// Memory has a bound whatever the answer's size: text leaves in pieces of 64 KiB, and in batch
-/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on.
+/// mode at most 1 MiB of it is held back; an answer that outgrows that streams from there on. Parquet
+/// leaves in groups of rows, of which 64 MiB are held.
 #[derive(Debug, Clone)]
 pub struct Executor {
     events: Events,
+    /// Where answers go on that do not fit.
+    store: Option<Arc<ResultStore>>,
 }
 
 impl Executor {
     /// An executor that tells `events` of each query.
     pub fn new(events: Events) -> Self {
-        Self { events }
+        Self { events, store: None }
+    }
+
+    /// The same, keeping in `store` what does not fit inline.
+    #[must_use]
+    pub fn with_store(self, store: Option<Arc<ResultStore>>) -> Self {
+        Self { store, ..self }
+    }
+
+    /// Where answers go on that do not fit.
+    pub fn store(&self) -> Option<&Arc<ResultStore>> {
+        self.store.as_ref()
     }
 
     /// Plans and runs `question` and writes its rows into `reply`, within the inline budget of `job`.
@@ -112,6 +182,10 @@ impl Executor {
     pub async fn answer(&self, question: Question, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         question.statement.check_parameters()?;
+        let known = self.known(&question, job).await;
+        if let Some(result) = &known.result {
+            return self.answer_again(result, &question, job, reply).await;
+        }
         let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
         let schema = plan.schema();
         let form = Form::of(question.format, job.format());
@@ -133,8 +207,10 @@ impl Executor {
             budget: more(
                 "Ask for less (where, group_by, select), or for the rows after the last one (order_by, where).",
             ),
+            before: 0,
         };
-        deliver(rows.batches, kind, answer, &hints, job, reply).await
+        let keeper = Keeper::of(self.store.as_ref(), &question, form, known.key, job);
+        Flow { batches: rows.batches, kind, answer, hints, keeper, schema, job, reply }.deliver().await
     }
 
     /// Writes `rows`, which need no plan, into `reply`, within the inline budget of `job`.
@@ -153,8 +229,9 @@ impl Executor {
         let form = Form::of(format, job.format());
         let prospect = Prospect { job, reply, rows_max: None, form, is_list: kind.is_list(), started: Instant::now() };
         let answer = kind.answer(&prospect, &rows.schema, true)?;
-        let hints = Hints { noun: kind.noun(), limit: more.clone(), budget: more };
-        deliver(rows.batches, kind, answer, &hints, job, reply).await
+        let hints = Hints { noun: kind.noun(), limit: more.clone(), budget: more, before: 0 };
+        let Rows { schema, batches } = rows;
+        Flow { batches, kind, answer, hints, keeper: None, schema, job, reply }.deliver().await
     }
 }
 
@@ -168,155 +245,6 @@ fn runs_in_batch(mode: Mode, form: Form, plan: &dyn Plan) -> bool {
             matches!(form.text(), Some(Format::Table | Format::Toon)) || (plan.is_blocking() && is_small)
         }
     }
-}
-
-/// What is answered: the rows, or the unique values of one column.
-enum Kind {
-    Rows,
-    Values(Box<Distinct>),
-}
-
-impl Kind {
-    fn of(extract: Option<&str>, schema: &SchemaRef) -> Result<Self, Error> {
-        match extract {
-            None => Ok(Self::Rows),
-            Some(column) => Ok(Self::Values(Box::new(Distinct::new(column, schema)?))),
-        }
-    }
-
-    /// The columns of what is answered.
-    fn schema(&self, schema: &SchemaRef) -> SchemaRef {
-        match self {
-            Self::Rows => schema.clone(),
-            Self::Values(distinct) => distinct.schema(schema),
-        }
-    }
-
-    fn noun(&self) -> &'static str {
-        match self {
-            Self::Rows => "row",
-            Self::Values(_) => "value",
-        }
-    }
-
-    fn is_list(&self) -> bool {
-        matches!(self, Self::Values(_))
-    }
-
-    /// An answer of nothing yet from rows of `schema`; `holding` says whether its text waits until all of it is there.
-    fn answer<'a>(&self, prospect: &Prospect<'a>, schema: &SchemaRef, holding: bool) -> Result<Answer<'a>, Error> {
-        let columns = self.schema(schema);
-        let Some(format) = prospect.form.text() else { return Answer::of_arrow(prospect, &columns) };
-        let writer = if self.is_list() { list_writer(format, &columns) } else { writer(format, &columns) };
-        Ok(Answer::of_text(prospect, writer, holding))
-    }
-}
-
-type Batches = BoxStream<'static, Result<RecordBatch, Error>>;
-
-async fn deliver(
-    mut batches: Batches,
-    kind: Kind,
-    mut answer: Answer<'_>,
-    hints: &Hints,
-    job: &Job,
-    reply: &ReplySender,
-) -> Result<Metadata, Error> {
-    let delivered = match kind {
-        Kind::Rows => stream(&mut batches, &mut answer, job).await,
-        Kind::Values(distinct) => match gather(&mut batches, *distinct, job, reply).await {
-            Ok(values) => {
-                let values = futures::stream::iter(values.into_iter().map(Ok));
-                stream(&mut values.boxed(), &mut answer, job).await
-            }
-            Err(error) => Err(error),
-        },
-    };
-    // Stops the query before the last words are sent.
-    drop(batches);
-    match delivered {
-        Ok(()) => answer.finish(hints).await,
-        Err(error) => {
-            // When the caller is gone there is nothing to close.
-            if error.kind() != ErrorKind::Cancelled {
-                answer.abandon(&error).await?;
-            }
-            Err(error)
-        }
-    }
-}
-
-/// Lets the rows flow until they end or the answer does.
-async fn stream(batches: &mut Batches, answer: &mut Answer<'_>, job: &Job) -> Result<(), Error> {
-    let (mut first, mut rows, mut has_ended) = (Vec::new(), 0, false);
-    while rows < answer.lookahead_rows() && !has_ended {
-        match next(batches, job).await? {
-            Some(batch) => {
-                rows += batch.num_rows();
-                first.push(batch);
-            }
-            None => has_ended = true,
-        }
-    }
-    answer.look_at(&first);
-    for batch in first {
-        if answer.push(&batch).await?.is_break() {
-            return Ok(());
-        }
-    }
-    if has_ended {
-        // A stream that has ended may not be asked again.
-        return Ok(());
-    }
-    loop {
-        let batch = match batches.next().now_or_never() {
-            Some(batch) => batch.transpose()?,
-            None => {
-                answer.pause().await?;
-                next(batches, job).await?
-            }
-        };
-        let Some(batch) = batch else { return Ok(()) };
-        if answer.push(&batch).await?.is_break() {
-            return Ok(());
-        }
-        if job.is_cancelled() {
-            return Err(cancelled());
-        }
-    }
-}
-
-/// Reads all rows and keeps the unique values of one column.
-async fn gather(
-    batches: &mut Batches,
-    mut distinct: Distinct,
-    job: &Job,
-    reply: &ReplySender,
-) -> Result<Vec<RecordBatch>, Error> {
-    let mut progress = Progress::default();
-    let mut rows = 0;
-    while let Some(batch) = next(batches, job).await? {
-        distinct.add(&batch)?;
-        rows += batch.num_rows() as u64;
-        progress.tell(rows, reply).await?;
-    }
-    distinct.into_batches()
-}
-
-async fn next(batches: &mut Batches, job: &Job) -> Result<Option<RecordBatch>, Error> {
-    or_cancelled(job, batches.next().map(Option::transpose)).await
-}
-
-async fn or_cancelled<T>(job: &Job, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    tokio::select! {
-        biased;
-        () = job.cancelled() => Err(cancelled()),
-        done = work => done,
-    }
-}
-
-fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the call was cancelled")
 }
 
 /// Tells of the query's end, however it comes.

@@ -1,0 +1,79 @@
+//! What one and the same answer costs a model in each format: prints a Markdown table for each of three answers, counted
+//! by the tokenizers of two models.
+
+mod answers;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use arrow::array::RecordBatch;
+use tidegate_bench::print_line;
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Budget, Call, Caller, Chunk, Limits, Origin, Outcome, Principal, Registry, ReplyEvent, SnapshotBuilder, Target,
+    Tool, TransportKind, handler_fn,
+};
+use tidegate_query::{Executor, Format, Presentation, Rows};
+use tiktoken_rs::CoreBPE;
+
+fn main() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let tokenizers = [tiktoken_rs::o200k_base()?, tiktoken_rs::cl100k_base()?];
+    for (title, rows) in answers::all()? {
+        print_line(&format!("\n### {title}\n"))?;
+        print_line("| format | bytes | tokens, o200k | tokens, cl100k | of mcp |")?;
+        print_line("|---|---:|---:|---:|---:|")?;
+        let mut of_mcp = None;
+        for format in Format::ALL {
+            let text = runtime.block_on(answer(&rows, format))?;
+            let [newer, older] = tokenizers.each_ref().map(|tokenizer| tokens(tokenizer, &text));
+            let part = newer as f64 / *of_mcp.get_or_insert(newer) as f64;
+            let line = [grouped(text.len()), grouped(newer), grouped(older), format!("{part:.2}")].join(" | ");
+            print_line(&format!("| `{}` | {line} |", format.name()))?;
+        }
+    }
+    Ok(())
+}
+
+fn tokens(tokenizer: &CoreBPE, text: &str) -> usize {
+    tokenizer.encode_ordinary(text).len()
+}
+
+/// The text that a model reads: `rows`, answered in `format` by a tool without a budget.
+async fn answer(rows: &RecordBatch, format: Format) -> anyhow::Result<String> {
+    let rows = rows.clone();
+    let handler = handler_fn(move |job, reply| {
+        let batches = Box::pin(futures::stream::iter([Ok(rows.clone())]));
+        let rows = Rows { schema: rows.schema(), batches };
+        let presentation = Presentation { format, ..Presentation::default() };
+        async move { Executor::new(Events::default()).answer_rows(rows, presentation, &job, &reply).await }
+    });
+    let limits = Limits { inline: Budget::default(), ..Limits::default() };
+    let snapshot = SnapshotBuilder::new().tool(Tool::new("rows", "Gives all rows.", handler)).limits(limits).build();
+    let registry: Arc<Registry> = Registry::new(snapshot, Events::default());
+    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+    let call = Call::new(Target::Tool("rows".to_owned()), Caller::new(Principal::owner(), origin));
+    let mut reply = registry.call(call)?;
+    let mut text = String::new();
+    loop {
+        match reply.next().await.context("the answer has an end")? {
+            ReplyEvent::Chunk(Chunk::Text(piece)) => text.push_str(&piece),
+            ReplyEvent::Chunk(_) => {}
+            ReplyEvent::End(Outcome::Done(_)) => return Ok(text),
+            ReplyEvent::End(Outcome::Failed(error)) => bail!("{error}"),
+        }
+    }
+}
+
+/// A number with a comma before each three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,264 @@
+"""10,000,000 rows into stored results: memory and first block; blocks against one download; files against other programs."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+import duckdb
+
+from harness import report, wire
+from harness.postgres import Cluster, within_cluster
+from harness.process import TIDEGATE, RssPeak, Server, cpu_seconds, settled
+from rows import ROWS, folder_of
+
+SCALE = 100
+POLL_SECONDS = 0.02
+PARALLEL = 4
+ARROW = "application/vnd.apache.arrow.stream"
+CONFIGURATION = """\
+databases:
+  - name: files
+    files: {files}
+  - name: bank
+    postgres: ${{BENCH_DSN}}
+results:
+  folder: {folder}
+  timeout: 1h
+  of_one: 100GiB
+  total: 100GiB
+"""
+QUESTIONS = {
+    "Parquet": ("files", "SELECT * FROM rows"),
+    "PostgreSQL": ("bank", "SELECT * FROM pgbench_accounts"),
+}
+
+
+@dataclass(frozen=True)
+class Export:
+    """One export: until a block could be read, until the last one was written."""
+
+    first_block_seconds: float
+    total_seconds: float
+    rows: int
+    stored_bytes: int
+    growth_bytes: int
+    cpu_seconds: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="of each, in turn")
+    options = parser.parse_args()
+    cluster = within_cluster()
+    cluster.fill(SCALE)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "tidegate.yaml")
+        file.write_text(CONFIGURATION.format(files=folder_of("parquet"), folder=Path(folder, "spool")))
+        exports: dict[str, list[Export]] = {name: [] for name in QUESTIONS}
+        fetches: dict[str, list[float]] = {}
+        for _ in range(options.rounds):
+            for name in QUESTIONS:
+                exports[name].append(export(cluster, file, name))
+            for name, seconds in fetched(cluster, file).items():
+                fetches.setdefault(name, []).append(seconds)
+        files = written(cluster, Path(folder), file, options.rounds)
+    medians = {name: median(runs) for name, runs in exports.items()}
+    downloads = {name: statistics.median(runs) for name, runs in fetches.items()}
+    report.keep(
+        "stored",
+        {"exports": {name: asdict(run) for name, run in medians.items()}, "downloads": downloads, "files": files},
+    )
+    show(medians, downloads, files)
+
+
+def server_of(cluster: Cluster, file: Path) -> Server:
+    return Server.tidegate("--config", file, variables={"BENCH_DSN": cluster.target})
+
+
+def begin(connection: http.client.HTTPConnection, database: str, sql: str) -> str:
+    """Begins an export and gives the id of its result."""
+    body = json.dumps({"sql": sql, "database": database, "delivery": "blocks", "no_cache": True})
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    connection.request("POST", "/rest/sql", body, headers)
+    response = connection.getresponse()
+    answer = response.read()
+    if response.status != HTTPStatus.OK:
+        raise RuntimeError(f"the export failed: {answer[:2000]!r}")
+    return json.loads(answer)["structured"]["id"]
+
+
+def get(connection: http.client.HTTPConnection, path: str, accept: str) -> bytes:
+    connection.request("GET", path, headers={"Accept": accept})
+    response = connection.getresponse()
+    body = response.read()
+    if response.status != HTTPStatus.OK:
+        raise RuntimeError(f"{path}: {response.status} {body[:1000]!r}")
+    return body
+
+
+def ended(connection: http.client.HTTPConnection, result: str) -> dict:
+    """The manifest when nothing is written any more."""
+    while True:
+        manifest = json.loads(get(connection, f"/results/{result}", "application/json"))
+        if manifest["status"] != "running":
+            if manifest["status"] != "complete":
+                raise RuntimeError(f"the result is not whole: {manifest.get('reason')}")
+            return manifest
+        time.sleep(POLL_SECONDS)
+
+
+def export(cluster: Cluster, file: Path, name: str) -> Export:
+    database, sql = QUESTIONS[name]
+    with server_of(cluster, file) as server:
+        connection = wire.connect(server.address)
+        wire.call(connection, "sql", {"database": database, "sql": f"{sql} LIMIT 1"})
+        settled()
+        spent = cpu_seconds(server.pid)
+        with RssPeak(server.pid) as memory:
+            started = time.perf_counter()
+            result = begin(connection, database, sql)
+            get(connection, f"/results/{result}/blocks/0", ARROW)
+            first = time.perf_counter() - started
+            manifest = ended(connection, result)
+            total = time.perf_counter() - started
+        spent = cpu_seconds(server.pid) - spent
+        connection.close()
+    if manifest["rows"] != ROWS:
+        raise RuntimeError(f"{manifest['rows']} rows were stored instead of {ROWS}")
+    return Export(first, total, manifest["rows"], manifest["bytes"], memory.growth, spent)
+
+
+def fetched(cluster: Cluster, file: Path) -> dict[str, float]:
+    """The same rows as one body, block by block, and four blocks at once: how long each takes."""
+    database, sql = QUESTIONS["Parquet"]
+    with server_of(cluster, file) as server:
+        connection = wire.connect(server.address)
+        result = begin(connection, database, sql)
+        blocks = len(ended(connection, result)["blocks"])
+        paths = [f"/results/{result}/blocks/{index}" for index in range(blocks)]
+
+        def whole() -> None:
+            get_away(connection, f"/results/{result}/data")
+
+        def one_by_one() -> None:
+            for path in paths:
+                get_away(connection, path)
+
+        def at_once() -> None:
+            lanes = [paths[lane::PARALLEL] for lane in range(PARALLEL)]
+            with ThreadPoolExecutor(PARALLEL) as pool:
+                list(pool.map(lambda lane: several(server.address, lane), lanes))
+
+        ways: dict[str, Callable[[], None]] = {
+            "one download of /data": whole,
+            "the blocks, one after the other": one_by_one,
+            f"the blocks, {PARALLEL} at once": at_once,
+        }
+        measured = {}
+        for name, way in ways.items():
+            runs = []
+            for _ in range(3):
+                started = time.perf_counter()
+                way()
+                runs.append(time.perf_counter() - started)
+            measured[name] = statistics.median(runs)
+        connection.close()
+    return measured
+
+
+def several(address: str, paths: list[str]) -> None:
+    connection = wire.connect(address)
+    for path in paths:
+        get_away(connection, path)
+    connection.close()
+
+
+def get_away(connection: http.client.HTTPConnection, path: str) -> None:
+    """Reads a body away as it comes."""
+    connection.request("GET", path, headers={"Accept": ARROW})
+    response = connection.getresponse()
+    while response.read1(wire.READ_BYTES):
+        pass
+    if response.status != HTTPStatus.OK:
+        raise RuntimeError(f"{path}: {response.status}")
+
+
+def written(cluster: Cluster, folder: Path, file: Path, rounds: int) -> dict[str, float]:
+    """Files of all rows, by us and by others: how long each takes, its start included."""
+    source = folder_of("parquet") / "rows.parquet"
+    rows, accounts = QUESTIONS["Parquet"][1], QUESTIONS["PostgreSQL"][1]
+    tidegate = [str(TIDEGATE), "export", "--force", "--quiet", "--timeout", "1h"]
+
+    def ours(sql: str, target: str, *flags: str) -> list[str]:
+        return [*tidegate, sql, "-o", str(folder / target), *flags]
+
+    with server_of(cluster, file) as server:
+        connect = ("--connect", f"http://{server.address}")
+        command = {
+            "Parquet to Parquet: tidegate export": [
+                *tidegate, rows, str(folder_of("parquet")), "-o", str(folder / "rows.parquet")
+            ],
+            "Parquet to Parquet: tidegate export --connect": ours(rows, "rows.parquet", "--database", "files", *connect),
+            "Parquet to Arrow: tidegate export --connect": ours(rows, "rows.arrow", "--database", "files", *connect),
+            "PostgreSQL to CSV: tidegate export --connect": ours(accounts, "bank.csv", "--database", "bank", *connect),
+            "PostgreSQL to CSV: COPY … TO STDOUT by psql": [
+                str(cluster.bin / "psql"), "--no-psqlrc", "--output", str(folder / "copy.csv"), "--command",
+                f"COPY ({accounts}) TO STDOUT (FORMAT csv, HEADER)", cluster.target,
+            ],
+        }
+        measured: dict[str, list[float]] = {}
+        for _ in range(rounds):
+            for name, arguments in command.items():
+                started = time.perf_counter()
+                subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL)
+                measured.setdefault(name, []).append(time.perf_counter() - started)
+            started = time.perf_counter()
+            duckdb.execute(f"COPY (SELECT * FROM '{source}') TO '{folder}/duck.parquet' (FORMAT parquet, COMPRESSION zstd)")
+            measured.setdefault("Parquet to Parquet: DuckDB's COPY", []).append(time.perf_counter() - started)
+    return {name: statistics.median(runs) for name, runs in measured.items()}
+
+
+def median(runs: list[Export]) -> Export:
+    return Export(
+        statistics.median(run.first_block_seconds for run in runs),
+        statistics.median(run.total_seconds for run in runs),
+        runs[0].rows,
+        runs[0].stored_bytes,
+        max(run.growth_bytes for run in runs),
+        statistics.median(run.cpu_seconds for run in runs),
+    )
+
+
+def show(exports: dict[str, Export], downloads: dict[str, float], files: dict[str, float]) -> None:
+    rows = [
+        [
+            f"{ROWS:,} rows of {name}",
+            report.milliseconds(run.first_block_seconds),
+            f"{run.total_seconds:.1f} s",
+            report.megabytes(run.stored_bytes),
+            report.megabytes(run.growth_bytes),
+            f"{run.cpu_seconds:.1f} s",
+        ]
+        for name, run in exports.items()
+    ]
+    report.show("Exports", ["export", "first block", "whole", "stored", "growth", "its CPU"], rows)
+    base = next(iter(downloads.values()))
+    rows = [[name, report.milliseconds(seconds), f"{seconds / base:.3f}"] for name, seconds in downloads.items()]
+    report.show("Downloads of a stored result", ["download", "time", "against /data"], rows)
+    rows = [[name, f"{seconds:.2f} s"] for name, seconds in files.items()]
+    report.show("Files of all rows", ["file", "time"], rows)
+
+
+if __name__ == "__main__":
+    main()

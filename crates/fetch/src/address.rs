@@ -1,0 +1,272 @@
+//! Where a result is: URLs that may be shown, because nothing secret is let into the part that is.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use reqwest::Url;
+use thiserror::Error;
+use uuid::Uuid;
+
+/// The segment of a path after which a result's id stands.
+const RESULTS: &str = "results";
+/// Ends of a server's address that name one of its doors and not the server.
+const DOORS: [&[&str]; 3] = [&["mcp"], &["rest", "sql"], &["rest"]];
+
+/// A server that keeps results, under whatever path a proxy gives it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Ends with a slash, so that paths can be joined to it.
+    base: Url,
+}
+
+/// One result of one server, and the link that opens it, if it came with one.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ResultAddress {
+    server: Server,
+    id: Uuid,
+    link: Option<String>,
+}
+
+/// Why a text is no address. It is not repeated: it may hold a password or a link's token.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum AddressError {
+    /// It cannot be read.
+    #[error("this is no URL ({0}); an example is http://127.0.0.1:7070/results/ID")]
+    NotAUrl(String),
+    /// It holds a user name or password.
+    #[error(
+        "the URL holds a user name or a password, which lists of processes and logs would show; \
+         prove who calls with --bearer, or with TIDEGATE_BEARER in the environment"
+    )]
+    HoldsCredentials,
+    /// It is the name that a result has within MCP.
+    #[error("tidegate:// is a result's name within MCP; over HTTP it is at http://HOST/results/ID of the same server")]
+    NameOfResource,
+    /// Its scheme is of another protocol.
+    #[error("the scheme {0:?} is of another protocol; results are reached by http or https")]
+    OtherScheme(String),
+    /// It names nothing to connect to.
+    #[error("the URL names no host; an example is http://127.0.0.1:7070/results/ID")]
+    NoHost,
+    /// Its path is not one of a result.
+    #[error("the URL names no result: its path must end in /results/ID or /results/ID/data")]
+    NoResult,
+}
+
+impl Server {
+    /// Reads a URL of the scheme http or https; one of the server's MCP or REST means the server as well.
+    ///
+    /// # Errors
+    /// When it is no such URL, or holds credentials.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let url = read(text)?;
+        let segments = segments(&url);
+        let of_server = DOORS.iter().find_map(|door| {
+            let (before, end) = segments.split_at_checked(segments.len().checked_sub(door.len())?)?;
+            (end == *door).then_some(before)
+        });
+        Ok(Self { base: base(&url, of_server.unwrap_or(&segments)) })
+    }
+
+    /// The result `id` of this server.
+    pub fn result(&self, id: Uuid) -> ResultAddress {
+        ResultAddress { server: self.clone(), id, link: None }
+    }
+
+    /// Whether what is sent can be read on its way: it is not encrypted and leaves this machine.
+    pub fn is_in_the_clear(&self) -> bool {
+        let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let is_loopback =
+            host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        self.base.scheme() == "http" && !is_loopback
+    }
+
+    /// Where it takes SQL.
+    pub(crate) fn sql(&self) -> Url {
+        self.at("rest/sql")
+    }
+
+    /// `path`, which begins without a slash, at this server.
+    fn at(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path()));
+        url
+    }
+}
+
+impl ResultAddress {
+    /// Reads a URL whose path ends in `/results/{id}` or `/results/{id}/data`; of its query only `link` counts.
+    ///
+    /// # Errors
+    /// When it is no such URL, or holds credentials.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let url = read(text)?;
+        let mut segments = segments(&url);
+        if segments.last().is_some_and(|last| last == "data") {
+            segments.pop();
+        }
+        let (before, id) = match segments.as_slice() {
+            [before @ .., results, id] if results == RESULTS => (before, Uuid::try_parse(id).ok()),
+            _ => return Err(AddressError::NoResult),
+        };
+        let link = url.query_pairs().find(|(name, _)| name == "link").map(|(_, value)| value.into_owned());
+        let server = Server { base: base(&url, before) };
+        Ok(Self { server, id: id.ok_or(AddressError::NoResult)?, link: link.filter(|link| !link.is_empty()) })
+    }
+
+    /// The server that keeps it.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// The token of the link by which it was named.
+    pub(crate) fn link(&self) -> Option<&str> {
+        self.link.as_deref()
+    }
+
+    pub(crate) fn manifest(&self) -> Url {
+        self.server.at(&format!("{RESULTS}/{}", self.id))
+    }
+
+    pub(crate) fn block(&self, index: u64) -> Url {
+        self.server.at(&format!("{RESULTS}/{}/blocks/{index}", self.id))
+    }
+
+    pub(crate) fn data(&self) -> Url {
+        self.server.at(&format!("{RESULTS}/{}/data", self.id))
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base.as_str())
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for ResultAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.manifest().as_str())
+    }
+}
+
+impl fmt::Debug for ResultAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn read(text: &str) -> Result<Url, AddressError> {
+    let url = Url::parse(text.trim()).map_err(|error| AddressError::NotAUrl(error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(AddressError::HoldsCredentials);
+    }
+    match url.scheme() {
+        "http" | "https" => {}
+        "tidegate" => return Err(AddressError::NameOfResource),
+        other => return Err(AddressError::OtherScheme(other.to_owned())),
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(AddressError::NoHost);
+    }
+    Ok(url)
+}
+
+/// The segments of the path as they are written, without empty ones.
+fn segments(url: &Url) -> Vec<String> {
+    url.path().split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
+}
+
+/// The server of `url` under the path of `segments`.
+fn base(url: &Url, segments: &[String]) -> Url {
+    let mut base = url.clone();
+    base.set_query(None);
+    base.set_fragment(None);
+    let path: String = segments.iter().map(|segment| format!("{segment}/")).collect();
+    base.set_path(&path);
+    base
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "2f1c1f0e-9d1b-4c55-8a33-0d6a3a1f7c11";
+
+    fn parsed(text: &str) -> ResultAddress {
+        ResultAddress::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_named_by_any_of_its_addresses() {
+        for (text, manifest) in [
+            ("http://127.0.0.1:7070/results/ID", "http://127.0.0.1:7070/results/ID"),
+            ("http://127.0.0.1:7070/results/ID/", "http://127.0.0.1:7070/results/ID"),
+            ("https://data.example.com/results/ID/data?format=csv", "https://data.example.com/results/ID"),
+            ("https://example.com/data/node%201/results/ID/data#x", "https://example.com/data/node%201/results/ID"),
+        ] {
+            let address = parsed(&text.replace("ID", ID));
+            assert_eq!(address.manifest().as_str(), manifest.replace("ID", ID));
+            assert_eq!(address.block(7).as_str(), format!("{}/blocks/7", manifest.replace("ID", ID)));
+            assert_eq!(address.data().as_str(), format!("{}/data", manifest.replace("ID", ID)));
+            assert_eq!(address.link(), None);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_holds_no_secret() {
+        let address = parsed(&format!("https://example.com/results/{ID}/data?link=secret%2B1&partial=true"));
+        assert_eq!(address.link(), Some("secret+1"));
+        assert!(!format!("{address} {address:?}").contains("secret"));
+        for text in ["http://anna:secret@localhost/results/x", "http://se%cret@[::1"] {
+            let refused = ResultAddress::parse(text).unwrap_err();
+            assert!(!refused.to_string().contains("secret"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_result_is_refused() {
+        let refused = |text: &str| ResultAddress::parse(&text.replace("ID", ID)).unwrap_err();
+        assert_eq!(refused("ftp://localhost/results/ID"), AddressError::OtherScheme("ftp".to_owned()));
+        assert_eq!(refused("tidegate://results/ID"), AddressError::NameOfResource);
+        assert!(matches!(refused("/results/ID"), AddressError::NotAUrl(_)));
+        for text in
+            ["http://h/", "http://h/results", "http://h/results/7", "http://h/ID", "http://h/results/ID/blocks/0"]
+        {
+            assert_eq!(refused(text), AddressError::NoResult, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_named_by_any_of_its_doors() {
+        for (text, sql) in [
+            ("http://127.0.0.1:7070", "http://127.0.0.1:7070/rest/sql"),
+            ("http://127.0.0.1:7070/mcp", "http://127.0.0.1:7070/rest/sql"),
+            ("https://example.com/node/rest/", "https://example.com/node/rest/sql"),
+            ("https://example.com/node/rest/sql?x=1", "https://example.com/node/rest/sql"),
+        ] {
+            assert_eq!(Server::parse(text).unwrap().sql().as_str(), sql, "{text}");
+        }
+        let id = Uuid::try_parse(ID).unwrap();
+        assert_eq!(Server::parse("https://h/a/mcp").unwrap().result(id), parsed(&format!("https://h/a/results/{ID}")));
+    }
+
+    #[test]
+    fn what_leaves_the_machine_unencrypted_is_known() {
+        let is_in_the_clear = |text: &str| Server::parse(text).unwrap().is_in_the_clear();
+        assert!(is_in_the_clear("http://data.example.com/"));
+        for local in ["http://localhost:7070/", "http://127.0.0.9/", "http://[::1]:1/", "https://example.com/"] {
+            assert!(!is_in_the_clear(local), "{local}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The token that proves who calls. It is sent, and shown to nobody.
+
+use std::fmt;
+
+use reqwest::header::HeaderValue;
+use thiserror::Error;
+
+/// A bearer token. Neither [`fmt::Debug`] nor any message shows it.
+#[derive(Clone)]
+pub struct Bearer(HeaderValue);
+
+/// A text is no bearer token. It is not repeated.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("a bearer token is one word of visible ASCII characters, without \"Bearer\" before it")]
+pub struct BearerError;
+
+impl Bearer {
+    /// The token in `text`, without white space around it.
+    ///
+    /// # Errors
+    /// When it is empty, or holds what no header can carry.
+    pub fn parse(text: &str) -> Result<Self, BearerError> {
+        let token = text.trim();
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(BearerError);
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| BearerError)?;
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    /// What stands in `Authorization`.
+    pub(crate) fn header(&self) -> &HeaderValue {
+        &self.0
+    }
+
+    /// The token alone.
+    pub(crate) fn token(&self) -> &str {
+        self.0.to_str().ok().and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Bearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bearer(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_sent_and_not_shown() {
+        let bearer = Bearer::parse(" tide_abc \n").unwrap();
+        assert_eq!(bearer.header().as_bytes(), b"Bearer tide_abc");
+        assert_eq!(bearer.token(), "tide_abc");
+        assert!(!format!("{bearer:?} {:?}", bearer.header()).contains("abc"));
+        for wrong in ["", " ", "two words", "Bearer abc", "abc\u{fc}"] {
+            assert_eq!(Bearer::parse(wrong).unwrap_err(), BearerError);
+        }
+    }
+}

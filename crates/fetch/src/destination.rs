@@ -1,0 +1,251 @@
+//! The file that a result becomes: checked before anything is fetched, written under another name, and named when whole.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+use tidegate_core::AnswerFormat;
+
+use crate::error::FetchError;
+
+/// The formats that a result can be written in.
+pub const FORMATS: [AnswerFormat; 5] =
+    [AnswerFormat::Arrow, AnswerFormat::Ndjson, AnswerFormat::Csv, AnswerFormat::Json, AnswerFormat::Parquet];
+
+/// How the names of files end that are not whole.
+pub(crate) const UNFINISHED: &str = ".tmp";
+
+/// Where a result goes, and in which format.
+#[derive(Debug, Clone)]
+pub struct Destination {
+    path: PathBuf,
+    format: AnswerFormat,
+    overwrites: bool,
+}
+
+/// A file on its way to its name. Dropping it leaves nothing.
+#[derive(Debug)]
+pub struct Unfinished {
+    file: BufWriter<NamedTempFile>,
+    destination: Destination,
+    bytes: u64,
+}
+
+/// The format of that name, if a result can be written in it.
+///
+/// # Errors
+/// With the names that there are.
+pub fn parse_format(name: &str) -> Result<AnswerFormat, String> {
+    AnswerFormat::parse(name)
+        .filter(|format| FORMATS.contains(format))
+        .ok_or_else(|| format!("write one of {}", FORMATS.map(AnswerFormat::name).join(", ")))
+}
+
+impl Destination {
+    /// The file `path` in `format`, or in the one that its name ends with.
+    ///
+    /// # Errors
+    /// When its name says no format, when it could not be written there, or when it exists and must not be overwritten.
+    pub fn new(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
+        let Some(format) = format.or_else(|| format_of(&path)) else { return Err(FetchError::NoFormat { path }) };
+        let destination = Self { path, format, overwrites };
+        destination.check()?;
+        Ok(destination)
+    }
+
+    /// Where the file will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its format.
+    pub fn format(&self) -> AnswerFormat {
+        self.format
+    }
+
+    /// Whether its name does not say its format.
+    pub(crate) fn names_other_format(&self) -> bool {
+        format_of(&self.path) != Some(self.format)
+    }
+
+    /// Begins the file, beside where it will be.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn begin(&self) -> Result<Unfinished, FetchError> {
+        self.begin_in(self.folder())
+    }
+
+    /// Begins the file in `folder`, which is on the same disk.
+    pub(crate) fn begin_in(&self, folder: &Path) -> Result<Unfinished, FetchError> {
+        let prefix = self.hidden_name("");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix).suffix(UNFINISHED);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            // What the process lets its files be, and not a secret as other temporary files are.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder).map_err(FetchError::disk(&self.path, "written"))?;
+        Ok(Unfinished { file: BufWriter::new(file), destination: self.clone(), bytes: 0 })
+    }
+
+    /// The folder in which blocks wait for the others.
+    pub(crate) fn partial_folder(&self) -> PathBuf {
+        self.folder().join(self.hidden_name("partial"))
+    }
+
+    fn check(&self) -> Result<(), FetchError> {
+        let no_place = |what| Err(FetchError::NoPlace { path: self.path.clone(), what });
+        if self.path.file_name().is_none() {
+            return no_place("this names no file");
+        }
+        match self.path.metadata() {
+            Ok(found) if found.is_dir() => return no_place("this is a folder; name a file in it"),
+            Ok(found) if !found.is_file() => return no_place("this is no ordinary file, and would be replaced by one"),
+            _ => {}
+        }
+        // A link that leads nowhere is there as well.
+        if self.path.symlink_metadata().is_ok() && !self.overwrites {
+            return Err(FetchError::Exists { path: self.path.clone() });
+        }
+        if !self.folder().is_dir() {
+            return no_place("there is no such folder");
+        }
+        Ok(())
+    }
+
+    fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        }
+    }
+
+    /// `.FILE.end`
+    fn hidden_name(&self, end: &str) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        format!(".{name}.{end}")
+    }
+}
+
+impl Unfinished {
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        self.bytes += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(FetchError::disk(&self.destination.path, "written"))
+    }
+
+    /// Gives the file its name, now that it is whole, and tells how many bytes it has.
+    ///
+    /// # Errors
+    /// When it cannot be written, or a file of that name came to be meanwhile.
+    pub fn finish(self) -> Result<u64, FetchError> {
+        let Self { file, destination, bytes } = self;
+        let path = &destination.path;
+        let file = file.into_inner().map_err(|error| FetchError::disk(path, "written")(error.into_error()))?;
+        file.as_file().sync_all().map_err(FetchError::disk(path, "written"))?;
+        let named = if destination.overwrites { file.persist(path) } else { file.persist_noclobber(path) };
+        if let Err(refused) = named {
+            return Err(match refused.error.kind() {
+                ErrorKind::AlreadyExists => FetchError::Exists { path: path.clone() },
+                _ => FetchError::disk(path, "named")(refused.error),
+            });
+        }
+        // Where folders cannot be written out the system does it in its own time.
+        if let Ok(folder) = File::open(destination.folder()) {
+            let _ = folder.sync_all();
+        }
+        Ok(bytes)
+    }
+}
+
+fn format_of(path: &Path) -> Option<AnswerFormat> {
+    let extension = path.extension().and_then(OsStr::to_str)?;
+    match extension.to_ascii_lowercase().as_str() {
+        "arrow" | "arrows" => Some(AnswerFormat::Arrow),
+        "csv" => Some(AnswerFormat::Csv),
+        "ndjson" | "jsonl" => Some(AnswerFormat::Ndjson),
+        "json" => Some(AnswerFormat::Json),
+        "parquet" => Some(AnswerFormat::Parquet),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(path: &Path) -> String {
+        let text = Destination::new(path.to_owned(), None, false).unwrap_err().to_string();
+        text.replace(&path.display().to_string(), "FILE")
+    }
+
+    #[test]
+    fn the_name_says_the_format_unless_somebody_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let format = |name: &str, said| Destination::new(folder.path().join(name), said, false).map(|it| it.format());
+        for (name, wanted) in [
+            ("a.arrow", AnswerFormat::Arrow),
+            ("a.ARROWS", AnswerFormat::Arrow),
+            ("a.b.csv", AnswerFormat::Csv),
+            ("a.ndjson", AnswerFormat::Ndjson),
+            ("a.jsonl", AnswerFormat::Ndjson),
+            ("a.json", AnswerFormat::Json),
+            ("a.parquet", AnswerFormat::Parquet),
+        ] {
+            assert_eq!(format(name, None).unwrap(), wanted);
+            assert_eq!(format(name, Some(AnswerFormat::Csv)).unwrap(), AnswerFormat::Csv);
+        }
+        assert!(matches!(format("a.txt", None), Err(FetchError::NoFormat { .. })));
+        assert_eq!(parse_format("parquet"), Ok(AnswerFormat::Parquet));
+        assert_eq!(parse_format("table"), Err("write one of arrow, ndjson, csv, json, parquet".to_owned()));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("there.csv");
+        std::fs::write(&there, "x").unwrap();
+        std::fs::create_dir(folder.path().join("folder.csv")).unwrap();
+        insta::assert_snapshot!(refused(&there), @"FILE exists; --force overwrites it");
+        insta::assert_snapshot!(refused(&folder.path().join("folder.csv")), @"FILE: this is a folder; name a file in it");
+        insta::assert_snapshot!(refused(&folder.path().join("none/out.csv")), @"FILE: there is no such folder");
+        insta::assert_snapshot!(
+            refused(&folder.path().join("out.txt")),
+            @"FILE: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format"
+        );
+        assert!(Destination::new(there, None, true).is_ok());
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        let destination = Destination::new(path.clone(), None, false).unwrap();
+        let mut unfinished = destination.begin().unwrap();
+        unfinished.write(b"a\n").unwrap();
+        assert!(!path.exists());
+        drop(unfinished);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+        let mut unfinished = destination.begin().unwrap();
+        unfinished.write(b"a\n").unwrap();
+        std::fs::write(&path, "somebody was faster").unwrap();
+        assert!(matches!(unfinished.finish(), Err(FetchError::Exists { .. })));
+
+        let destination = Destination::new(path.clone(), None, true).unwrap();
+        let mut unfinished = destination.begin().unwrap();
+        unfinished.write(b"a\n").unwrap();
+        unfinished.write(b"b\n").unwrap();
+        assert_eq!(unfinished.finish().unwrap(), 4);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\n");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

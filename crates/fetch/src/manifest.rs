@@ -1,0 +1,136 @@
+//! What a result consists of, as its server writes it down.
+
+use reqwest::Url;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::digest::is_sha256;
+
+/// Larger blocks are not fetched, in bytes: one is held in memory until its hash is known.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+/// A result: how far it is, and its blocks so far. It only ever grows.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Manifest {
+    id: String,
+    pub(crate) status: Status,
+    /// Why it ended incomplete.
+    #[serde(default)]
+    pub(crate) reason: Option<String>,
+    pub(crate) rows: u64,
+    /// Those of all blocks.
+    pub(crate) bytes: u64,
+    pub(crate) blocks: Vec<Block>,
+    #[serde(default)]
+    links: Option<Links>,
+}
+
+/// How far a result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Running,
+    Complete,
+    Incomplete,
+}
+
+/// One block: a whole stream of Arrow.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Block {
+    /// From 0, without gaps.
+    pub(crate) index: u64,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// In lower-case hexadecimal.
+    pub(crate) sha256: String,
+}
+
+/// Links of the server that are a key to this result for a few minutes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Links {
+    manifest: String,
+}
+
+impl Manifest {
+    /// Reads a manifest of the result `id`; in the error, why it is none.
+    pub(crate) fn read(json: &[u8], id: Uuid) -> Result<Self, String> {
+        let manifest: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if Uuid::try_parse(&manifest.id) != Ok(id) {
+            return Err(format!("it is one of {}", manifest.id));
+        }
+        for (index, block) in (0..).zip(&manifest.blocks) {
+            if block.index != index {
+                return Err(format!("block {index} is missing from it"));
+            }
+            if !is_sha256(&block.sha256) {
+                return Err(format!("the hash of block {index} is no SHA-256"));
+            }
+            if block.bytes > BLOCK_BYTES_MAX {
+                return Err(format!("block {index} has {} bytes, more than {BLOCK_BYTES_MAX}", block.bytes));
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// Whether this is `earlier`, grown.
+    pub(crate) fn continues(&self, earlier: &Self) -> bool {
+        self.blocks.starts_with(&earlier.blocks)
+    }
+
+    /// The token of a fresh link to the result.
+    pub(crate) fn link(&self) -> Option<String> {
+        let links = self.links.as_ref()?;
+        // Links are relative to their server, which is of no interest here.
+        let url = Url::parse("http://server/").ok()?.join(&links.manifest).ok()?;
+        url.query_pairs().find(|(name, _)| name == "link").map(|(_, token)| token.into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ID: Uuid = Uuid::from_u128(7);
+
+    fn manifest() -> Value {
+        let block =
+            |index: u64| json!({"index": index, "first_row": 0, "rows": 2, "bytes": 9, "sha256": "a".repeat(64)});
+        json!({
+            "id": ID.to_string(), "uri": "tidegate://results/x", "status": "running", "rows": 4, "bytes": 18, "columns": [],
+            "blocks": [block(0), block(1)], "links": {"manifest": "/results/x?link=abc%2B1", "data": "/x"},
+        })
+    }
+
+    fn read(manifest: &Value) -> Result<Manifest, String> {
+        Manifest::read(manifest.to_string().as_bytes(), ID)
+    }
+
+    #[test]
+    fn a_manifest_grows_and_never_changes() {
+        let earlier = read(&manifest()).unwrap();
+        assert_eq!(earlier.link().as_deref(), Some("abc+1"));
+        let mut grown = earlier.clone();
+        grown.blocks.push(Block { index: 2, ..grown.blocks[1].clone() });
+        assert!(grown.continues(&earlier) && earlier.continues(&earlier));
+        assert!(!earlier.continues(&grown));
+        grown.blocks[0].sha256 = "b".repeat(64);
+        assert!(!grown.continues(&earlier));
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_told() {
+        let with = |pointer: &str, value: Value| {
+            let mut changed = manifest();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            read(&changed).unwrap_err()
+        };
+        assert!(with("/id", json!(Uuid::from_u128(8).to_string())).contains("it is one of"));
+        assert_eq!(with("/blocks/1/index", json!(2)), "block 1 is missing from it");
+        assert_eq!(with("/blocks/0/sha256", json!("../../x")), "the hash of block 0 is no SHA-256");
+        assert!(with("/blocks/0/bytes", json!(BLOCK_BYTES_MAX + 1)).starts_with("block 0 has"));
+        assert!(with("/status", json!("paused")).contains("paused"));
+        assert!(Manifest::read(b"<html>", ID).is_err());
+    }
+}

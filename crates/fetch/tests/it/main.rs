@@ -1,0 +1,25 @@
+//! What the crate promises, through its public API and a server of the tests' own.
+//!
+//! - `server`: that server: answers what a test wants, and notes what it was asked
+//! - `stored`: a stored result, and how a server that behaves answers for it
+//! - `scene`: a result, a server and a folder for the file
+//! - `whole`: a download from end to end, in each format
+//! - `loss`: connections that break, servers that go away
+//! - `going_on`: a second run takes up what the first one fetched
+//! - `damage`: blocks without their hash, results that change
+//! - `running`: results that are still being written, that ended incomplete, that are empty
+//! - `refusals`: what a reader is told: who calls, links, files that cannot be written
+//! - `questions`: SQL to a server that writes the answer down
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+mod damage;
+mod going_on;
+mod loss;
+mod questions;
+mod refusals;
+mod running;
+mod scene;
+mod server;
+mod stored;
+mod whole;

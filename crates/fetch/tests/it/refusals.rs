@@ -1,0 +1,135 @@
+//! What a reader is told: who calls, links, files that cannot be written.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tidegate_fetch::{Bearer, Destination, FetchError, FetchOptions};
+
+use super::scene::{Scene, hasty};
+use super::server::Answer;
+use super::stored::Standing;
+
+fn bearing(token: &str) -> FetchOptions {
+    FetchOptions { bearer: Some(Bearer::parse(token).unwrap()), ..hasty() }
+}
+
+/// What is told of a server that always answers so.
+async fn told(status: &'static str, detail: &'static str, query: &str, options: FetchOptions) -> String {
+    let scene = Scene::with(1, move |_, _| Answer::problem(status, detail)).await;
+    let url = format!("{}{query}", scene.url());
+    let error = scene.fetch_from(&url, "out.csv", options).await.unwrap_err();
+    assert!(scene.names().is_empty());
+    assert_eq!(scene.server.asked().len(), 1, "it is not asked again");
+    scene.named(&error.to_string())
+}
+
+#[tokio::test]
+async fn refusals_say_what_would_be_right() {
+    insta::assert_snapshot!(
+        told("401 Unauthorized", "a key is needed", "", hasty()).await,
+        @"http://HOST/results/ID: the server wants to know who calls (401); give a token with --bearer or TIDEGATE_BEARER; the server says: a key is needed"
+    );
+    insta::assert_snapshot!(
+        told("401 Unauthorized", "tide_abc is no key", "", bearing("tide_abc")).await,
+        @"http://HOST/results/ID: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER; the server says: … is no key"
+    );
+    insta::assert_snapshot!(
+        told("401 Unauthorized", "", "?link=secret", bearing("tide_abc")).await,
+        @"http://HOST/results/ID: the link is no longer good (401), as links are for a few minutes; take a fresh one from the manifest; the server says: No"
+    );
+    insta::assert_snapshot!(
+        told("403 Forbidden", "not from there", "", bearing("tide_abc")).await,
+        @"http://HOST/results/ID: the server refuses this caller (403); the server says: not from there"
+    );
+    insta::assert_snapshot!(
+        told("404 Not Found", "this result has expired", "", hasty()).await,
+        @"http://HOST/results/ID: there is no such result; it may have expired, or belong to somebody else; the server says: this result has expired"
+    );
+    insta::assert_snapshot!(
+        told("308 Permanent Redirect", "", "", hasty()).await,
+        @"http://HOST/results/ID: the server redirects (308), which is not followed; give the address that it redirects to"
+    );
+    insta::assert_snapshot!(
+        told("500 Internal Server Error", "internal error", "", hasty()).await,
+        @"http://HOST/results/ID: the server refuses the request (500); the server says: internal error"
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_manifest_is_told() {
+    let scene = Scene::with(1, |_, _| Answer::json("<html>")).await;
+    let error = scene.fetch("out.csv", hasty()).await.unwrap_err();
+    insta::assert_snapshot!(
+        scene.named(&error.to_string()),
+        @"http://HOST/results/ID: this is no answer of a server that keeps results: its manifest cannot be read: expected value at line 1 column 1"
+    );
+}
+
+#[tokio::test]
+async fn a_token_is_shown_with_every_request() {
+    let scene = Scene::new(2).await;
+    scene.fetch("out.csv", bearing("tide_abc")).await.unwrap();
+    for asked in scene.server.asked() {
+        assert_eq!(asked.header("authorization"), Some("Bearer tide_abc"), "{}", asked.path);
+        assert_eq!((asked.method.as_str(), asked.query.as_str()), ("GET", ""));
+    }
+}
+
+#[tokio::test]
+async fn a_link_goes_along_and_is_renewed_before_it_grows_old() {
+    let given = AtomicUsize::new(0);
+    let scene = Scene::with(4, move |stored, asked| {
+        let before = given.load(Ordering::SeqCst);
+        // Only the link that was given last is good.
+        if asked.query != format!("link=key%2B{before}") {
+            return Answer::problem("401 Unauthorized", "an old link");
+        }
+        let now = if asked.is_manifest() { given.fetch_add(1, Ordering::SeqCst) + 1 } else { before };
+        let link = format!("key%2B{now}");
+        stored.answer_at(asked, &Standing { status: "complete", blocks: 4, link: &link })
+    })
+    .await;
+    let options = FetchOptions { parallel: 1, link_fresh_for: Duration::ZERO, ..bearing("tide_abc") };
+    scene.fetch_from(&format!("{}/data?link=key%2B0", scene.url()), "out.arrow", options).await.unwrap();
+    assert_eq!(scene.rows_of("out.arrow"), scene.rows());
+    let asked = scene.server.asked();
+    assert_eq!(asked.iter().filter(|asked| asked.is_manifest()).count(), 5);
+    assert!(asked.iter().all(|asked| asked.header("authorization").is_none()), "the token is for another server");
+}
+
+#[tokio::test]
+async fn a_file_that_exists_is_left_alone() {
+    let scene = Scene::new(1).await;
+    std::fs::write(scene.file("out.csv"), "mine").unwrap();
+    let error = scene.fetch("out.csv", hasty()).await.unwrap_err();
+    assert!(matches!(error, FetchError::Exists { .. }) && error.is_usage(), "{error}");
+    assert_eq!(std::fs::read_to_string(scene.file("out.csv")).unwrap(), "mine");
+    assert!(scene.server.asked().is_empty(), "nothing is fetched for nothing");
+
+    let address = tidegate_fetch::ResultAddress::parse(&scene.url()).unwrap();
+    let destination = Destination::new(scene.file("out.csv"), None, true).unwrap();
+    tidegate_fetch::fetch(&address, &destination, hasty(), &scene.stop).await.unwrap();
+    assert!(std::fs::read_to_string(scene.file("out.csv")).unwrap().starts_with("id,name,share"));
+}
+
+#[tokio::test]
+async fn a_file_that_came_to_be_meanwhile_is_left_alone() {
+    let scene = Scene::new(1).await;
+    let address = tidegate_fetch::ResultAddress::parse(&scene.url()).unwrap();
+    let destination = Destination::new(scene.file("out.csv"), None, false).unwrap();
+    std::fs::write(scene.file("out.csv"), "mine").unwrap();
+    let error = tidegate_fetch::fetch(&address, &destination, hasty(), &scene.stop).await.unwrap_err();
+    assert!(matches!(error.cause(), FetchError::Exists { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(scene.file("out.csv")).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_to_is_told() {
+    let scene = Scene::new(1).await;
+    std::fs::write(scene.file(".out.csv.partial"), "in the way").unwrap();
+    let error = scene.fetch("out.csv", hasty()).await.unwrap_err();
+    let told = scene.named(&error.to_string());
+    assert!(told.starts_with("FOLDER/.out.csv.partial could not be written to: "), "{told}");
+    assert!(scene.server.blocks_asked().is_empty());
+    assert_eq!(scene.names(), [".out.csv.partial"]);
+}

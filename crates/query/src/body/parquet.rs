@@ -1,0 +1,213 @@
+//! A body as a Parquet file, written from its beginning to its end: a group of rows leaves as soon as it is closed, and
+//! the footer, which says where the groups are, comes last. A file that breaks off has no footer and is none.
+//!
+//! [File format](https://parquet.apache.org/docs/file-format/)
+
+mod columns;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use tidegate_core::{Error, ErrorKind};
+
+use self::columns::columns;
+use super::BatchBody;
+use super::portable::Portable;
+use crate::format::BatchFormat;
+
+/// Rows that are written before it is looked how much is held.
+const STEP_ROWS: usize = 8 * 1024;
+
+/// When a group of rows is closed.
+#[derive(Debug, Clone, Copy)]
+struct GroupBounds {
+    rows_max: usize,
+    /// Bytes that are held of a group. While it leaves it is in memory twice.
+    bytes_max: usize,
+}
+
+const GROUP_BOUNDS: GroupBounds = GroupBounds { rows_max: 1024 * 1024, bytes_max: 64 * 1024 * 1024 };
+
+/// Batches on their way into a file.
+pub(super) struct ParquetBody {
+    portable: Portable,
+    /// Holds what has not left.
+    writer: ArrowWriter<Vec<u8>>,
+    bounds: GroupBounds,
+}
+
+impl ParquetBody {
+    pub(super) fn new(schema: &SchemaRef) -> Result<Self, Error> {
+        if schema.fields().is_empty() {
+            let message = "the answer has no columns, and a Parquet file has one at least";
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
+        }
+        Self::bounded(schema, GROUP_BOUNDS).map_err(fault)
+    }
+
+    fn bounded(schema: &SchemaRef, bounds: GroupBounds) -> Result<Self, ParquetError> {
+        let portable = Portable::new(schema, BatchFormat::Parquet);
+        let schema = portable.schema();
+        let options =
+            ArrowWriterOptions::new().with_properties(properties(bounds)?).with_parquet_schema(columns(schema)?);
+        let writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)?;
+        Ok(Self { portable, writer, bounds })
+    }
+
+    fn push(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
+        let rows = batch.num_rows();
+        for start in (0..rows).step_by(STEP_ROWS) {
+            let step = batch.slice(start, STEP_ROWS.min(rows - start));
+            self.writer.write(&self.portable.batch(&step)?)?;
+            if self.writer.memory_size() >= self.bounds.bytes_max {
+                self.writer.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the bytes of the groups that were closed.
+    fn leave(&mut self) -> Result<Bytes, ParquetError> {
+        // The few bytes before the first group wait for it, so that nothing begins before the first rows do.
+        if self.writer.flushed_row_groups().is_empty() {
+            return Ok(Bytes::new());
+        }
+        self.writer.sync()?;
+        Ok(std::mem::take(self.writer.inner_mut()).into())
+    }
+
+    /// The whole file of one batch.
+    fn alone(&self, batch: &RecordBatch) -> Result<Vec<u8>, ParquetError> {
+        let mut body = Self::bounded(self.portable.schema(), self.bounds)?;
+        body.push(&self.portable.batch(batch)?)?;
+        body.writer.into_inner()
+    }
+}
+
+impl BatchBody for ParquetBody {
+    fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, Error> {
+        self.push(batch).and_then(|()| self.leave()).map_err(fault)
+    }
+
+    fn flush(&mut self) -> Result<Bytes, Error> {
+        self.writer.flush().and_then(|()| self.leave()).map_err(fault)
+    }
+
+    fn alone_bytes(&self, batch: &RecordBatch) -> Result<usize, Error> {
+        Ok(self.alone(batch).map_err(fault)?.len())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Bytes, Error> {
+        Ok(self.writer.into_inner().map_err(fault)?.into())
+    }
+}
+
+/// How files are written.
+///
+/// Zstandard at its lowest level makes smaller files than Snappy at little cost, every reader of today knows it, and it
+/// is in the program anyway. Pages have neither an index nor statistics, which would stay in memory until the footer and
+/// grow with the answer; groups have statistics.
+fn properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
+    Ok(WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(Some(bounds.rows_max))
+        .set_max_row_group_bytes(None)
+        .build())
+}
+
+fn fault(error: ParquetError) -> Error {
+    Error::internal(format!("an answer cannot be written as Parquet: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{BinaryArray, Int64Array};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::metadata::ParquetMetaData;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn batch(rows: usize, row_bytes: usize) -> RecordBatch {
+        let noise = |row: usize| {
+            let mut state = row as u64 + 1;
+            let mut byte = move |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            };
+            (0..row_bytes).map(&mut byte).collect::<Vec<u8>>()
+        };
+        let bytes = BinaryArray::from_iter_values((0..rows).map(noise));
+        let numbers = Int64Array::from_iter_values(0..rows as i64);
+        RecordBatch::try_from_iter([("n", Arc::new(numbers) as _), ("bytes", Arc::new(bytes) as _)]).unwrap()
+    }
+
+    /// Writes `batches` and looks after each that no more is held than is allowed.
+    fn written(batches: &[RecordBatch], bounds: GroupBounds) -> (ParquetMetaData, Vec<usize>) {
+        let mut body = ParquetBody::bounded(&batches[0].schema(), bounds).unwrap();
+        let (mut file, mut pieces) = (Vec::new(), Vec::new());
+        for batch in batches {
+            let piece = body.write(batch).unwrap();
+            assert!(body.writer.memory_size() < bounds.bytes_max && body.writer.inner().is_empty());
+            pieces.push(piece.len());
+            file.extend_from_slice(&piece);
+        }
+        file.extend_from_slice(&Box::new(body).finish().unwrap());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(file)).unwrap();
+        (reader.metadata().as_ref().clone(), pieces)
+    }
+
+    #[test]
+    fn groups_have_their_bounds_and_leave_when_they_are_closed() {
+        let bounds = GroupBounds { rows_max: 1_000_000, bytes_max: 256 * 1024 };
+        let batches = vec![batch(1_000, 100); 20];
+        let (metadata, pieces) = written(&batches, bounds);
+        assert!(metadata.num_row_groups() >= 6, "{}", metadata.num_row_groups());
+        for group in metadata.row_groups() {
+            assert!(group.compressed_size() < 400 * 1024, "{}", group.compressed_size());
+        }
+        assert!(pieces.iter().filter(|bytes| **bytes > 0).count() >= 6, "{pieces:?}");
+        assert_eq!(pieces[0], 0);
+
+        let bounds = GroupBounds { rows_max: 1_500, bytes_max: 1024 * 1024 };
+        let (metadata, _) = written(&batches, bounds);
+        let rows: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!((rows.iter().sum::<i64>(), rows.iter().max()), (20_000, Some(&1_500)));
+    }
+
+    #[test]
+    fn a_batch_larger_than_a_group_is_several() {
+        let bounds = GroupBounds { rows_max: 1_000_000, bytes_max: 1024 * 1024 };
+        let (metadata, _) = written(&[batch(5 * STEP_ROWS, 200)], bounds);
+        let rows: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+        assert_eq!(rows, [STEP_ROWS as i64; 5]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_file_flushed_after_each_batch_is_no_longer_than_those_of_each(
+            batches in prop::collection::vec((1_usize..200, 0_usize..50), 1..12),
+        ) {
+            let batches: Vec<RecordBatch> = batches.into_iter().map(|(rows, bytes)| batch(rows, bytes)).collect();
+            let mut body = ParquetBody::bounded(&batches[0].schema(), GROUP_BOUNDS).unwrap();
+            let (mut bytes, mut bytes_max) = (0, 0);
+            for batch in &batches {
+                bytes_max += body.alone_bytes(batch).unwrap();
+                bytes += body.write(batch).unwrap().len() + body.flush().unwrap().len();
+            }
+            bytes += Box::new(body).finish().unwrap().len();
+            prop_assert!(bytes <= bytes_max, "{bytes} of {bytes_max}");
+        }
+    }
+}

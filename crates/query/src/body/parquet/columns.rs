@@ -1,0 +1,36 @@
+//! The columns of a file, with what the types of Arrow alone do not say: that bytes are a UUID.
+//!
+//! Text that is JSON stays text. Readers refuse a whole file for one value that is not what its column promises, and
+//! SQLite keeps any text in a column of JSON.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema};
+use parquet::arrow::ArrowSchemaConverter;
+use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use parquet::errors::ParquetError;
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+
+use crate::format::Meaning;
+
+/// The columns of a file with rows of `schema`.
+pub(super) fn columns(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
+    let converted = ArrowSchemaConverter::new().convert(schema)?;
+    let root = converted.root_schema();
+    let columns = root.get_fields().iter().zip(schema.fields()).map(|(column, field)| match Meaning::of(field) {
+        Some(Meaning::Uuid) => uuid(field),
+        Some(Meaning::Json | Meaning::Number) | None => Ok(column.clone()),
+    });
+    let columns = columns.collect::<Result<Vec<TypePtr>, _>>()?;
+    let root = Type::group_type_builder(root.name()).with_fields(columns).build()?;
+    Ok(SchemaDescriptor::new(Arc::new(root)))
+}
+
+fn uuid(field: &Field) -> Result<TypePtr, ParquetError> {
+    let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+    let column = Type::primitive_type_builder(field.name(), PhysicalType::FIXED_LEN_BYTE_ARRAY)
+        .with_length(16)
+        .with_repetition(repetition)
+        .with_logical_type(Some(LogicalType::Uuid));
+    Ok(Arc::new(column.build()?))
+}

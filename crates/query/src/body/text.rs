@@ -1,0 +1,128 @@
+//! Rows as text: written one by one, and taken in pieces of any length.
+
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+
+use crate::format::{BoxedCell, Facts, Writer, cells};
+
+/// Rows on their way into text.
+pub(crate) struct TextBody {
+    writer: Box<dyn Writer>,
+    has_looked: bool,
+    has_begun: bool,
+    /// Text that was not taken, and the rows in it.
+    piece: String,
+    piece_rows: u64,
+    rows: u64,
+    started: Instant,
+}
+
+impl TextBody {
+    /// Nothing yet of an answer that `started` then.
+    pub(crate) fn new(writer: Box<dyn Writer>, started: Instant) -> Self {
+        Self { writer, has_looked: false, has_begun: false, piece: String::new(), piece_rows: 0, rows: 0, started }
+    }
+
+    /// Rows written.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Bytes that were not taken.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        self.piece.len()
+    }
+
+    /// Bytes that were not taken, if the body were closed now.
+    pub(crate) fn closed_bytes_max(&self) -> usize {
+        self.piece.len() + self.writer.closing_bytes_max()
+    }
+
+    /// Rows to look at before the first is written.
+    pub(crate) fn lookahead_rows(&self) -> usize {
+        self.writer.lookahead_rows()
+    }
+
+    /// Looks at the first `rows` rows of `batch`.
+    pub(crate) fn look_at(&mut self, batch: &RecordBatch, rows: usize) {
+        self.has_looked = true;
+        self.writer.look_at(&cells(batch), rows);
+    }
+
+    /// Writes every row of `batch`; a writer that looks ahead looks at the first batch that is written.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) {
+        if !self.has_looked {
+            self.look_at(batch, batch.num_rows().min(self.lookahead_rows()));
+        }
+        let cells = cells(batch);
+        for row in 0..batch.num_rows() {
+            self.row(&cells, row);
+        }
+    }
+
+    /// Writes one row and says how many bytes it took.
+    pub(crate) fn row(&mut self, cells: &[BoxedCell<'_>], row: usize) -> usize {
+        self.begin();
+        let before = self.piece.len();
+        self.writer.row(cells, row, self.rows, &mut self.piece);
+        self.rows += 1;
+        self.piece_rows += 1;
+        self.piece.len() - before
+    }
+
+    /// Takes back the last row, which took so many `bytes` and was not taken.
+    pub(crate) fn take_back(&mut self, bytes: usize) {
+        self.piece.truncate(self.piece.len().saturating_sub(bytes));
+        self.rows -= 1;
+        self.piece_rows -= 1;
+    }
+
+    /// Takes the text of the rows so far, and the number of those that are new.
+    pub(crate) fn leave(&mut self) -> (String, u64) {
+        self.seal();
+        self.last()
+    }
+
+    /// Takes what is left of a body that was closed, and the number of rows in it.
+    pub(crate) fn last(&mut self) -> (String, u64) {
+        (std::mem::take(&mut self.piece), std::mem::take(&mut self.piece_rows))
+    }
+
+    /// Writes what stands after the last row; `truncated` says whether there are more.
+    pub(crate) fn close(&mut self, truncated: bool) {
+        self.end();
+        self.writer.close(self.facts(truncated), &mut self.piece);
+    }
+
+    /// Writes what stands after the last row of a body that a failure ended.
+    pub(crate) fn fail(&mut self, message: &str) {
+        self.end();
+        self.writer.fail(self.facts(true), message, &mut self.piece);
+    }
+
+    /// Writes a line for people, where the format has a place for one.
+    pub(crate) fn note(&mut self, line: &str) {
+        self.writer.note(line, &mut self.piece);
+    }
+
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.writer.open(&mut self.piece);
+        }
+    }
+
+    fn end(&mut self) {
+        self.begin();
+        self.seal();
+    }
+
+    /// Prepares the text for leaving.
+    fn seal(&mut self) {
+        self.writer.seal(self.rows - self.piece_rows, self.piece_rows, &mut self.piece);
+    }
+
+    fn facts(&self, truncated: bool) -> Facts {
+        Facts { rows: self.rows, elapsed: self.started.elapsed(), truncated }
+    }
+}

@@ -1,0 +1,149 @@
+//! One block: an Arrow stream of its own, compressed, named by the hash of its bytes.
+//!
+//! [Arrow IPC Streaming Format](https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format)
+
+use std::io::Cursor;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::CompressionType;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tidegate_core::Error;
+
+use super::manifest::BlockFacts;
+
+/// What ends a stream.
+pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+
+/// The bytes of a block whose hash was right.
+#[derive(Debug, Clone)]
+pub struct Block(pub(super) Bytes);
+
+impl Block {
+    /// Its bytes: a stream of Arrow.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// What stands before its rows: the message that tells the columns, the same in each block of a result.
+    pub fn opening(&self) -> Bytes {
+        self.0.slice(..self.opening_bytes())
+    }
+
+    /// The messages of its rows, without what stands before and after them: in a stream of several blocks they follow each
+    /// other.
+    pub fn messages(&self) -> Bytes {
+        let opening_bytes = self.opening_bytes();
+        self.0.slice(opening_bytes..self.0.len().saturating_sub(END.len()).max(opening_bytes))
+    }
+
+    /// How long the stream of all `blocks` is, of which this is one.
+    pub fn stream_bytes(&self, blocks: &[BlockFacts]) -> u64 {
+        let around = (self.opening_bytes() + END.len()) as u64;
+        around + blocks.iter().map(|block| block.bytes.saturating_sub(around)).sum::<u64>()
+    }
+
+    /// A message is a mark of four bytes, the length of its head, and that head; the first one has nothing else.
+    fn opening_bytes(&self) -> usize {
+        let length = self.0.get(4..8).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()).map_or(0, u32::from_le_bytes);
+        (8 + length as usize).min(self.0.len().saturating_sub(END.len()))
+    }
+
+    /// Its rows.
+    ///
+    /// # Errors
+    /// Internal ones, when it is no stream of Arrow though its hash is right.
+    pub fn batches(&self) -> Result<Vec<RecordBatch>, Error> {
+        let reader = StreamReader::try_new(Cursor::new(self.0.clone()), None);
+        let batches = reader.and_then(|reader| reader.collect::<Result<Vec<_>, ArrowError>>());
+        batches.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))
+    }
+
+    /// Its columns.
+    ///
+    /// # Errors
+    /// As [`Block::batches`].
+    pub(super) fn schema(&self) -> Result<SchemaRef, Error> {
+        let reader = StreamReader::try_new(Cursor::new(self.0.clone()), None);
+        let reader = reader.map_err(|error| Error::internal(format!("a stored block cannot be read: {error}")))?;
+        Ok(reader.schema())
+    }
+}
+
+/// The bytes of a block of `batches`, all of the columns of `schema`.
+pub(super) fn encoded(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), schema, options)?;
+    for batch in batches {
+        writer.write(&compact(batch)?)?;
+    }
+    writer.into_inner()
+}
+
+/// The rows of `batch` without values of dictionaries that they do not use: a part of a batch would bring those of the
+/// whole along.
+fn compact(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let is_wide = |column: &ArrayRef| {
+        let values = column.as_any_dictionary_opt().map(|dictionary| dictionary.values().len());
+        values.is_some_and(|values| values > column.len())
+    };
+    if !batch.columns().iter().any(is_wide) {
+        return Ok(batch.clone());
+    }
+    let columns = batch.columns().iter().map(|column| {
+        let compacted = column.as_any_dictionary_opt().filter(|_| is_wide(column)).and_then(|dictionary| {
+            let values = cast(column, dictionary.values().data_type()).ok()?;
+            cast(&values, column.data_type()).ok()
+        });
+        // Values that cannot be gathered anew stay together.
+        compacted.unwrap_or_else(|| column.clone())
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &options)
+}
+
+/// The name of `bytes`.
+pub(super) fn hash_of(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Bytes that the rows of `batch` take in memory, and not what they share with others.
+pub(super) fn bytes_of(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(bytes_of_column).sum()
+}
+
+fn bytes_of_column(column: &ArrayRef) -> usize {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        let (used, all) = (column.len(), dictionary.values().len());
+        // No more values than rows are stored: see `compact`.
+        let values = bytes_of_column(dictionary.values());
+        let values = if used < all { values / all * used } else { values };
+        return values + plain_bytes(dictionary.keys());
+    }
+    if let Some(list) = column.as_list_opt::<i32>() {
+        let offsets = list.value_offsets();
+        return bytes_of_items(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 4;
+    }
+    if let Some(list) = column.as_list_opt::<i64>() {
+        let offsets = list.value_offsets();
+        return bytes_of_items(list.values(), offsets[0] as usize, offsets[list.len()] as usize) + offsets.len() * 8;
+    }
+    if let Some(members) = column.as_struct_opt() {
+        return members.columns().iter().map(bytes_of_column).sum::<usize>() + column.len() / 8;
+    }
+    plain_bytes(column.as_ref())
+}
+
+fn bytes_of_items(items: &ArrayRef, from: usize, to: usize) -> usize {
+    bytes_of_column(&items.slice(from, to.saturating_sub(from)))
+}
+
+fn plain_bytes(column: &dyn Array) -> usize {
+    column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size())
+}

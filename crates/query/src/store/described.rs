@@ -1,0 +1,63 @@
+//! A stored result as its readers see it: the manifest, as JSON.
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Value, json};
+
+use super::result::StoredResult;
+use super::results::ResultStore;
+use crate::format::field_type_name;
+
+impl ResultStore {
+    /// The manifest of `result`; `with_links` says whether there is a server that links lead to.
+    pub fn manifest(&self, result: &StoredResult, with_links: bool) -> Value {
+        let head = result.head();
+        let stage = result.stage();
+        let blocks: Vec<Value> = stage
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(index, block)| {
+                json!({
+                    "index": index, "first_row": block.first_row, "rows": block.rows, "bytes": block.bytes,
+                    "sha256": block.sha256,
+                })
+            })
+            .collect();
+        let columns = result.schema().fields().iter();
+        let columns: Vec<Value> = columns
+            .map(|field| json!({"name": field.name(), "type": field_type_name(field), "nullable": field.is_nullable()}))
+            .collect();
+        let mut manifest = json!({
+            "id": head.id.to_string(),
+            "uri": head.id.uri(),
+            "status": stage.status(),
+            "created_at": time(head.created_at_ms),
+            "expires_at": time(head.expires_at_ms),
+            "tool": head.tool,
+            "database": head.database,
+            "job": head.job.to_string(),
+            "rows": stage.rows(),
+            "bytes": stage.bytes(),
+            "columns": columns,
+            "blocks": blocks,
+        });
+        if let Some(reason) = stage.end.as_ref().and_then(super::End::reason) {
+            manifest["reason"] = reason.into();
+        }
+        if with_links {
+            let (link, expires_at_ms) = self.link(head.id);
+            manifest["links"] = json!({
+                "expires_at": time(expires_at_ms),
+                "manifest": format!("/results/{}?link={link}", head.id),
+                "data": format!("/results/{}/data?link={link}", head.id),
+            });
+        }
+        manifest
+    }
+}
+
+/// `ms` since 1970 as RFC 3339 has it.
+fn time(ms: u64) -> Option<String> {
+    let time = DateTime::from_timestamp_millis(i64::try_from(ms).ok()?)?;
+    Some(time.to_rfc3339_opts(SecondsFormat::Millis, true))
+}

@@ -1,0 +1,50 @@
+//! What is written down of a stored result: a head, a line for each block, an end.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::id::ResultId;
+use super::owner::Owner;
+
+/// What is known of a result before its first row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// Its name.
+    pub id: ResultId,
+    pub(super) owner: Owner,
+    /// The tool that was asked.
+    pub tool: String,
+    /// The database that was asked.
+    pub database: String,
+    /// The job that writes it.
+    pub job: Uuid,
+    /// Milliseconds since 1970.
+    pub created_at_ms: u64,
+    /// When it goes, in milliseconds since 1970.
+    pub expires_at_ms: u64,
+}
+
+/// One block of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockFacts {
+    /// Rows before it.
+    pub first_row: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Its bytes, as they lie on the disk.
+    pub bytes: u64,
+    /// The SHA-256 of these bytes, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// One line of a manifest.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line {
+    Head(Head),
+    Block(BlockFacts),
+    /// The end; with why it came before the last row, if it did.
+    End {
+        incomplete: Option<String>,
+    },
+}

@@ -1,0 +1,267 @@
+//! One stored result: what of it is there, for as many readers as come, while it is still being written.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use tidegate_core::{Caller, Error, ErrorKind};
+use tokio::sync::watch;
+
+use super::block::{Block, hash_of};
+use super::files;
+use super::manifest::{BlockFacts, Head};
+
+/// How a result ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// With its last row.
+    Complete,
+    /// Before its last row, for this reason.
+    Incomplete(String),
+    /// It is gone, for this reason.
+    Removed(String),
+}
+
+impl End {
+    /// Why it came before the last row, or took the result away.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Complete => None,
+            Self::Incomplete(reason) | Self::Removed(reason) => Some(reason.clone()),
+        }
+    }
+}
+
+/// What there is of a result.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// Its blocks so far.
+    pub blocks: Vec<BlockFacts>,
+    /// None while it is being written.
+    pub end: Option<End>,
+}
+
+impl Stage {
+    /// Rows so far.
+    pub fn rows(&self) -> u64 {
+        self.blocks.last().map_or(0, |block| block.first_row + block.rows)
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes).sum()
+    }
+
+    /// Names all its bytes: equal blocks, equal tags.
+    pub fn tag(&self) -> String {
+        hash_of(self.blocks.iter().map(|block| block.sha256.as_str()).collect::<String>().as_bytes())
+    }
+
+    /// `running`, `complete` or `incomplete`.
+    pub fn status(&self) -> &'static str {
+        match self.end {
+            None => "running",
+            Some(End::Complete) => "complete",
+            Some(End::Incomplete(_) | End::Removed(_)) => "incomplete",
+        }
+    }
+}
+
+/// One stored result.
+#[derive(Debug)]
+pub struct StoredResult {
+    pub(super) head: Head,
+    pub(super) folder: PathBuf,
+    schema: SchemaRef,
+    /// Who asked, as long as this process lives.
+    pub(super) maker: Option<Caller>,
+    pub(super) stage: watch::Sender<Stage>,
+    /// The bytes of its blocks.
+    stored_bytes: AtomicU64,
+    /// The room that was made for the block that is being written.
+    claimed_bytes: AtomicU64,
+}
+
+impl StoredResult {
+    pub(super) fn new(
+        head: Head,
+        folder: PathBuf,
+        schema: SchemaRef,
+        maker: Option<Caller>,
+        stage: Stage,
+    ) -> Arc<Self> {
+        let stored_bytes = AtomicU64::new(stage.bytes());
+        let stage = watch::Sender::new(stage);
+        Arc::new(Self { head, folder, schema, maker, stage, stored_bytes, claimed_bytes: AtomicU64::new(0) })
+    }
+
+    /// What was known of it before its first row.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Its columns, as its blocks have them.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// What there is of it now.
+    pub fn stage(&self) -> Stage {
+        self.stage.borrow().clone()
+    }
+
+    /// How it ended; none while it is being written.
+    pub fn end(&self) -> Option<End> {
+        self.stage.borrow().end.clone()
+    }
+
+    /// What is known of the block `index`, which is waited for; none when the result ended without it.
+    pub async fn next_block(&self, index: usize) -> Option<BlockFacts> {
+        let mut stages = self.stage.subscribe();
+        let stage = stages.wait_for(|stage| stage.blocks.len() > index || stage.end.is_some()).await;
+        // The sender is this result, which lives as long as it is borrowed.
+        stage.ok().and_then(|stage| stage.blocks.get(index).cloned())
+    }
+
+    /// The room that it takes: that of its blocks, and what was claimed for the next.
+    pub(super) fn size(&self) -> u64 {
+        self.stored_bytes.load(Ordering::Acquire).saturating_add(self.claimed_bytes.load(Ordering::Acquire))
+    }
+
+    /// Counts `bytes` as taken until the block that needs them is there, or never will be.
+    pub(super) fn claim(&self, bytes: u64) {
+        self.claimed_bytes.store(bytes, Ordering::Release);
+    }
+
+    /// Lets readers see a block that was written.
+    pub(super) fn grow(&self, facts: BlockFacts) {
+        self.stored_bytes.fetch_add(facts.bytes, Ordering::AcqRel);
+        self.stage.send_modify(|stage| stage.blocks.push(facts));
+    }
+
+    /// The block `index`, whose hash was right.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not there, or not yet; internal when its bytes are not those that were written.
+    pub async fn block(&self, index: usize) -> Result<Block, Error> {
+        let facts = {
+            let stage = self.stage.borrow();
+            stage.blocks.get(index).cloned().ok_or_else(|| self.no_block(index, &stage))?
+        };
+        let folder = self.folder.clone();
+        let (bytes, is_right) = on_a_thread(move || {
+            let bytes = files::read_block(&folder, index, &facts)?;
+            let is_right = hash_of(&bytes) == facts.sha256;
+            Ok((bytes, is_right))
+        })
+        .await
+        .map_err(|error| self.unreadable(index, &error))?;
+        if !is_right {
+            let message =
+                format!("block {index} of the stored result {} is damaged on the server's disk", self.head.id);
+            return Err(Error::new(ErrorKind::Internal, message).with_hint("Ask the question again."));
+        }
+        Ok(Block(Bytes::from(bytes)))
+    }
+
+    /// Its rows from `row` on, as they come: what is still being written is waited for. The stream ends where the result
+    /// does, however that ended.
+    pub fn rows_from(self: &Arc<Self>, row: u64) -> BoxStream<'static, Result<RecordBatch, Error>> {
+        let index = self.stage.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
+        let reading = Reading { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };
+        Box::pin(futures::stream::unfold(reading, |mut reading| async move {
+            let batch = reading.next().await?;
+            Some((batch, reading))
+        }))
+    }
+
+    fn no_block(&self, index: usize, stage: &Stage) -> Error {
+        let id = self.head.id;
+        let blocks = stage.blocks.len();
+        let message = match &stage.end {
+            None => format!(
+                "block {index} of the stored result {id} does not exist yet: {blocks} do, and it is still being written"
+            ),
+            Some(End::Removed(reason)) => format!("the stored result {id} is gone: {reason}"),
+            Some(_) => format!("the stored result {id} has no block {index}: it has {blocks}, counted from 0"),
+        };
+        Error::new(ErrorKind::NotFound, message)
+    }
+
+    fn unreadable(&self, index: usize, error: &std::io::Error) -> Error {
+        if let Some(End::Removed(reason)) = &self.stage.borrow().end {
+            return Error::new(ErrorKind::NotFound, format!("the stored result {} is gone: {reason}", self.head.id));
+        }
+        let message =
+            format!("block {index} of the stored result {} cannot be read from the server's disk", self.head.id);
+        Error::new(ErrorKind::Unavailable, message)
+            .with_hint("Ask the question again.")
+            .with_detail(format!("{}: {error}", self.folder.display()))
+    }
+}
+
+/// Where a reader of rows is.
+struct Reading {
+    result: Arc<StoredResult>,
+    /// The block that is read next.
+    index: usize,
+    /// The row that is wanted first.
+    row: u64,
+    ready: VecDeque<RecordBatch>,
+    failed: bool,
+}
+
+impl Reading {
+    async fn next(&mut self) -> Option<Result<RecordBatch, Error>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Some(Ok(batch));
+            }
+            if self.failed {
+                return None;
+            }
+            let facts = self.result.next_block(self.index).await?;
+            let skipped = self.row.saturating_sub(facts.first_row);
+            match self.read(skipped).await {
+                Ok(batches) => self.ready = batches,
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+            self.index += 1;
+        }
+    }
+
+    /// The rows of the next block, without its first `skipped`.
+    async fn read(&self, skipped: u64) -> Result<VecDeque<RecordBatch>, Error> {
+        let block = self.result.block(self.index).await?;
+        let batches = on_a_thread(move || Ok(block.batches())).await;
+        let batches = batches.map_err(|error| Error::internal(error.to_string()))??;
+        let mut skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        let mut left = VecDeque::new();
+        for batch in batches {
+            let here = skipped.min(batch.num_rows());
+            skipped -= here;
+            if here < batch.num_rows() {
+                left.push_back(batch.slice(here, batch.num_rows() - here));
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// Does what would keep others waiting on a thread for such work.
+pub(super) async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(std::io::Error::other(error)),
+    }
+}

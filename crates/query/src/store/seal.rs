@@ -1,0 +1,130 @@
+//! What this node has signed: cursors into a result, and links that open one.
+//!
+//! [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, cut to 128 bits.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use tidegate_core::{Error, ErrorKind};
+use uuid::Uuid;
+
+use super::id::ResultId;
+use super::owner::Owner;
+
+const MAC_BYTES: usize = 16;
+const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + MAC_BYTES;
+const LINK_BYTES: usize = 8 + MAC_BYTES;
+
+/// A place in a stored result, from which the next page is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The result.
+    pub result: ResultId,
+    /// Rows before the page.
+    pub row: u64,
+    /// What names the question, so that a cursor does not answer another one.
+    pub question: u64,
+    /// When the result goes, in milliseconds since 1970.
+    pub expires_at_ms: u64,
+}
+
+/// Signs and checks. The key lives as long as the folder of the results does.
+pub(super) struct Seal(Hmac<Sha256>);
+
+impl Seal {
+    pub(super) fn new(key: &[u8]) -> Self {
+        // A key of any length is taken; the type's error is of other algorithms.
+        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key);
+        Self(mac.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default())))
+    }
+
+    fn mac(&self, purpose: &str, owner: Option<&Owner>, parts: &[&[u8]]) -> [u8; MAC_BYTES] {
+        let mut mac = self.0.clone();
+        let owner = owner.and_then(|owner| serde_json::to_vec(owner).ok()).unwrap_or_default();
+        for part in [purpose.as_bytes(), &owner].into_iter().chain(parts.iter().copied()) {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        let mut cut = [0; MAC_BYTES];
+        cut.copy_from_slice(&mac.finalize().into_bytes()[..MAC_BYTES]);
+        cut
+    }
+
+    /// `cursor` as a text that only `owner` can use.
+    pub(super) fn cursor(&self, cursor: &Cursor, owner: &Owner) -> String {
+        let mut bytes = Vec::with_capacity(CURSOR_BYTES);
+        bytes.extend(cursor.result.0.as_bytes());
+        for number in [cursor.row, cursor.question, cursor.expires_at_ms] {
+            bytes.extend(number.to_be_bytes());
+        }
+        let mac = self.mac("cursor", Some(owner), &[&bytes]);
+        bytes.extend(mac);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The place that `text` names, if it is one of `owner`.
+    ///
+    /// # Errors
+    /// `InvalidArguments` for what was never signed for `owner`, `NotFound` when its time is over.
+    pub(super) fn place(&self, text: &str, owner: &Owner) -> Result<Cursor, Error> {
+        let foreign = || {
+            Error::new(ErrorKind::InvalidArguments, "the cursor is none that you were given")
+                .with_hint("Use a cursor unchanged, with the arguments of the answer that it stood in.")
+        };
+        let bytes =
+            URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CURSOR_BYTES).ok_or_else(foreign)?;
+        let (signed, mac) = bytes.split_at(CURSOR_BYTES - MAC_BYTES);
+        if !is_equal(&self.mac("cursor", Some(owner), &[signed]), mac) {
+            return Err(foreign());
+        }
+        let number = |at: usize| signed[at..at + 8].iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        let result = Uuid::from_slice(&signed[..16]).map_err(|_| foreign())?;
+        let place =
+            Cursor { result: ResultId(result), row: number(16), question: number(24), expires_at_ms: number(32) };
+        if place.expires_at_ms <= now_ms() {
+            return Err(expired());
+        }
+        Ok(place)
+    }
+
+    /// A key to the result `id` that is good until `expires_at_ms`.
+    pub(super) fn link(&self, id: ResultId, expires_at_ms: u64) -> String {
+        let expires = expires_at_ms.to_be_bytes();
+        let mac = self.mac("link", None, &[id.0.as_bytes(), &expires]);
+        URL_SAFE_NO_PAD.encode([&expires[..], &mac].concat())
+    }
+
+    /// Whether `link` opens the result `id` now.
+    pub(super) fn opens(&self, link: &str, id: ResultId) -> bool {
+        let Ok(bytes) = URL_SAFE_NO_PAD.decode(link) else { return false };
+        if bytes.len() != LINK_BYTES {
+            return false;
+        }
+        let (expires, mac) = bytes.split_at(8);
+        let expires_at_ms = expires.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        is_equal(&self.mac("link", None, &[id.0.as_bytes(), expires]), mac) && expires_at_ms > now_ms()
+    }
+}
+
+/// Compares without telling by the time it takes where they differ.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+pub(super) fn expired() -> Error {
+    Error::new(ErrorKind::NotFound, "the stored result has expired").with_hint("Ask the question again.")
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `time` in milliseconds.
+pub(super) fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

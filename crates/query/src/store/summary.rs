@@ -1,0 +1,84 @@
+//! What the columns of some rows hold: what a preview tells a model beside the first rows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::compute::concat_batches;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, SortField};
+
+use crate::format::{cells, unique_names};
+
+/// Characters shown of a smallest or largest value.
+const VALUE_CHARS_MAX: usize = 60;
+
+/// Of each column of `batches`: its values that are not null, its nulls, the smallest and the largest value, and how many
+/// different ones there are. What cannot be compared has neither.
+pub(crate) fn summary(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+    let rows = concat_batches(schema, batches)?;
+    let cells = cells(&rows);
+    let mut columns: Vec<Column> = Vec::new();
+    for (index, values) in rows.columns().iter().enumerate() {
+        let text = |row: usize| {
+            let mut text = String::new();
+            cells[index].text(row, &mut text);
+            shortened(text)
+        };
+        let nulls = (0..rows.num_rows()).filter(|row| cells[index].is_null(*row)).count();
+        let compared = compared(values, |row| cells[index].is_null(row));
+        columns.push(Column {
+            count: (rows.num_rows() - nulls) as u64,
+            nulls: nulls as u64,
+            min: compared.as_ref().and_then(|compared| compared.min).map(text),
+            max: compared.as_ref().and_then(|compared| compared.max).map(text),
+            distinct: compared.map(|compared| compared.distinct),
+        });
+    }
+    let text = |of: fn(&Column) -> Option<&str>| Arc::new(columns.iter().map(of).collect::<StringArray>()) as ArrayRef;
+    let count = |of: fn(&Column) -> Option<u64>| Arc::new(columns.iter().map(of).collect::<UInt64Array>()) as ArrayRef;
+    let names = unique_names(schema);
+    RecordBatch::try_from_iter_with_nullable([
+        ("column", Arc::new(StringArray::from(names)) as ArrayRef, true),
+        ("count", count(|column| Some(column.count)), true),
+        ("nulls", count(|column| Some(column.nulls)), true),
+        ("min", text(|column| column.min.as_deref()), true),
+        ("max", text(|column| column.max.as_deref()), true),
+        ("distinct", count(|column| column.distinct), true),
+    ])
+}
+
+struct Column {
+    count: u64,
+    nulls: u64,
+    min: Option<String>,
+    max: Option<String>,
+    distinct: Option<u64>,
+}
+
+/// Where the smallest and the largest value stand, and how many different ones there are.
+struct Compared {
+    min: Option<usize>,
+    max: Option<usize>,
+    distinct: u64,
+}
+
+fn compared(values: &ArrayRef, is_null: impl Fn(usize) -> bool) -> Option<Compared> {
+    let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())]).ok()?;
+    let rows = converter.convert_columns(std::slice::from_ref(values)).ok()?;
+    let present = || (0..values.len()).filter(|row| !is_null(*row));
+    let different: HashSet<&[u8]> = present().map(|row| rows.row(row).data()).collect();
+    Some(Compared {
+        min: present().min_by_key(|row| rows.row(*row)),
+        max: present().max_by_key(|row| rows.row(*row)),
+        distinct: different.len() as u64,
+    })
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

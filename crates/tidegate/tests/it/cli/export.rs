@@ -1,0 +1,84 @@
+//! `tidegate export` of data here, and what `tidegate fetch` and it refuse before anything is asked.
+
+use super::{Ran, Shop, run, run_in, tidegate};
+
+const SQL: &str = "SELECT id, amount FROM orders ORDER BY id";
+
+#[test]
+fn rows_become_a_file_in_the_format_of_its_name() {
+    let shop = Shop::new();
+    let export = |file: &str, more: &[&str]| {
+        let ran = run_in(&shop.path(), &[&["export", SQL, "orders.csv", "-o", file], more].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+        (std::fs::read(shop.path().join(file)).unwrap(), ran.stderr)
+    };
+    let (csv, told) = export("out.csv", &[]);
+    assert_eq!(String::from_utf8(csv).unwrap(), "id,amount\r\n1,12.5\r\n2,7.0\r\n3,\r\n");
+    assert!(told.starts_with("out.csv: 3 rows, "), "{told}");
+    let (ndjson, told) = export("out.jsonl", &["--quiet"]);
+    assert_eq!(String::from_utf8(ndjson).unwrap().lines().count(), 3);
+    assert_eq!(told, "");
+    assert_eq!(&export("out.parquet", &[]).0[..4], b"PAR1");
+    let (named, said) = (export("out.arrow", &[]).0, export("out.bin", &["--format", "arrow"]).0);
+    assert!(!named.is_empty() && named == said);
+}
+
+#[test]
+fn all_rows_are_written_whatever_the_budget_of_answers() {
+    let shop = Shop::new();
+    let sql = "SELECT a.id FROM orders a CROSS JOIN generate_series(1, 200000)";
+    let ran = run_in(&shop.path(), &["export", sql, "orders.csv", "-o", "out.csv", "--quiet"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(std::fs::read_to_string(shop.path().join("out.csv")).unwrap().lines().count(), 600_001);
+}
+
+#[test]
+fn a_question_that_fails_leaves_no_file() {
+    let shop = Shop::new();
+    let before = std::fs::read_dir(shop.path()).unwrap().count();
+    for sql in ["SELECT * FROM oders", "SELECT CAST(customer AS int) FROM orders"] {
+        let ran = run_in(&shop.path(), &["export", sql, ".", "-o", "out.csv"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert_eq!(std::fs::read_dir(shop.path()).unwrap().count(), before, "{sql}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_or_asked_is_a_usage_error() {
+    let shop = Shop::new();
+    let refused = |arguments: &[&str]| {
+        let ran = run_in(&shop.path(), arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+        ran.stderr
+    };
+    insta::assert_snapshot!(
+        refused(&["export", SQL, "-o", "orders.csv"]),
+        @"error: orders.csv exists; --force overwrites it"
+    );
+    insta::assert_snapshot!(
+        refused(&["export", SQL, "-o", "out.txt"]),
+        @"error: out.txt: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format"
+    );
+    insta::assert_snapshot!(
+        refused(&["export", SQL, "-o", "out.csv", "--partial"]),
+        @"error: --partial is for a download from a server, which --connect names"
+    );
+    insta::assert_snapshot!(
+        refused(&["fetch", "http://127.0.0.1:1/mcp", "-o", "out.csv"]),
+        @"error: URL: the URL names no result: its path must end in /results/ID or /results/ID/data"
+    );
+    let ran = run(&["fetch", "http://127.0.0.1:1/results/x", "-o", "out.csv", "--parallel", "0"]);
+    assert_eq!(ran.code, Some(2));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let shop = Shop::new();
+    let url = "http://127.0.0.1:1/results/2f1c1f0e-9d1b-4c55-8a33-0d6a3a1f7c11";
+    let mut command = tidegate();
+    command.current_dir(shop.path()).env("TIDEGATE_BEARER", "secret").args(["fetch", url, "-o", "out.csv"]);
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(ran.stderr.contains(&format!("error: {url} could not be reached: ")), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("secret"));
+}

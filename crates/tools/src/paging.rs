@@ -1,0 +1,66 @@
+//! How the rows of an answer reach the caller: inline, page by page, or as blocks that are fetched otherwise.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tidegate_core::{Error, Job, Metadata, ReplySender};
+use tidegate_query::{Delivery, Format, Page, Question, Rest};
+
+use crate::node::NodeView;
+
+/// Any stored result, to ask whether a caller may read them as resources.
+const SOME_RESULT: &str = "tidegate://results/00000000-0000-0000-0000-000000000000";
+
+/// The arguments of every tool that asks a database.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Paging {
+    pub(crate) cursor: Option<String>,
+    delivery: Option<String>,
+    no_cache: Option<bool>,
+}
+
+impl Paging {
+    /// The next page of an earlier answer, if the call asks for one.
+    pub(crate) async fn page(
+        &self,
+        node: &NodeView,
+        format: Format,
+        is_structured: bool,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Option<Result<Metadata, Error>> {
+        let cursor = self.cursor.as_deref()?;
+        let number = |name: &str| job.arguments().get(name).and_then(serde_json::Value::as_u64);
+        let page = Page {
+            format,
+            is_list: job.arguments().get("extract").is_some_and(|extract| !extract.is_null()),
+            // What the caller says of rows is of this page; what it does not say is no default of other answers.
+            rows_max: number("limit").or_else(|| number("max_rows")),
+            is_structured,
+        };
+        Some(node.executor.page(cursor, page, job, reply).await)
+    }
+
+    /// How many rows are wanted when `said` was said: a stored result has them all unless something was.
+    pub(crate) fn rows_max(&self, said: Option<u64>, default: u64) -> Option<u64> {
+        said.or((self.delivery.as_deref() != Some(Delivery::Blocks.name())).then_some(default))
+    }
+
+    /// The answer to `question`.
+    pub(crate) async fn answer(
+        &self,
+        node: &NodeView,
+        question: Question,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
+        let linked = node
+            .registry()
+            .is_ok_and(|registry| registry.state_for(job.caller()).has_resource(SOME_RESULT, job.caller()));
+        let question = Question { rest: Rest::Kept { linked, cached: !self.no_cache.unwrap_or(false) }, ..question };
+        match self.delivery.as_deref().map_or(Ok(Delivery::Inline), Delivery::parse)? {
+            Delivery::Inline => node.executor.answer(question, job, reply).await,
+            Delivery::Blocks => node.executor.export(question, job, reply).await,
+        }
+    }
+}

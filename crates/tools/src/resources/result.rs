@@ -1,0 +1,245 @@
+//! `tidegate://results/{id}`: the manifest of a stored result, its blocks, and all its rows.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::Value;
+use tidegate_core::{
+    AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Lasting, Metadata,
+    ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind,
+};
+use tidegate_query::{BodyWriter, END_OF_STREAM, End, Presentation, ResultStore, Rows, StoredResult};
+
+use super::{JSON, uri_template};
+use crate::node::NodeView;
+
+const MANIFEST: &str = "tidegate://results/{id}";
+const BLOCK: &str = "tidegate://results/{id}/blocks/{block}";
+const DATA: &str = "tidegate://results/{id}/data";
+/// What leaves at once, in bytes.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// The resources of stored results; none where nothing is stored.
+pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
+    let Some(store) = node.executor.store() else { return Vec::new() };
+    let manifest = template(MANIFEST, "stored_result", "The manifest of a stored result", Manifest(store.clone()));
+    let block = template(
+        BLOCK,
+        "stored_result_block",
+        "One block of a stored result, as an Arrow stream",
+        OneBlock { store: store.clone() },
+    );
+    let data = template(
+        DATA,
+        "stored_result_data",
+        "The rows of a stored result",
+        Data { store: store.clone(), node: Arc::downgrade(node) },
+    );
+    vec![
+        ResourceTemplate { mime_type: Some(JSON.to_owned()), ..manifest },
+        ResourceTemplate { mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()), ..block },
+        data,
+    ]
+}
+
+fn template(text: &str, name: &str, description: &str, handler: impl Handler) -> ResourceTemplate {
+    let mut template = ResourceTemplate::new(uri_template(text), name, Arc::new(handler));
+    template.description = Some(description.to_owned());
+    // It is not for a model to read as it is: what carries it sets the bound.
+    template.limits = CallLimits { inline: Some(Budget::default()), ..CallLimits::default() };
+    template
+}
+
+/// The result that the call names, if it belongs to the caller.
+fn asked(store: &ResultStore, job: &Job) -> Result<Arc<StoredResult>, Error> {
+    let name = job.variable("id").unwrap_or_default();
+    store.get(name.parse()?, job.caller())
+}
+
+struct Manifest(Arc<ResultStore>);
+
+#[async_trait]
+impl Handler for Manifest {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let result = asked(&self.0, &job)?;
+        let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
+        reply.text(self.0.manifest(&result, has_links).to_string()).await?;
+        Ok(Metadata::new())
+    }
+}
+
+struct OneBlock {
+    store: Arc<ResultStore>,
+}
+
+#[async_trait]
+impl Handler for OneBlock {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let result = asked(&self.store, &job)?;
+        let name = job.variable("block").unwrap_or_default();
+        let absent = || {
+            let id = result.head().id;
+            Error::new(
+                ErrorKind::NotFound,
+                format!("the stored result {id} has no block {name}; blocks are counted from 0"),
+            )
+        };
+        // A number as it would be written: one block, one address.
+        let index: usize = name.parse().map_err(|_| absent())?;
+        if index.to_string() != name {
+            return Err(absent());
+        }
+        let block = result.block(index).await?;
+        let hash = result.next_block(index).await.map(|facts| facts.sha256).unwrap_or_default();
+        let Some(format) = job.format() else { return embedded(&job, &reply, block.bytes()).await };
+        if format == AnswerFormat::Arrow {
+            let bytes = Some(block.bytes().len() as u64);
+            reply.body(head(format.media_type(), Some(Lasting { tag: hash, bytes }))).await?;
+            send(block.bytes().clone(), &reply).await?;
+            return Ok(Metadata::new());
+        }
+        let mut writer = BodyWriter::new(format, result.schema())?;
+        reply
+            .body(head(writer.media_type(), Some(Lasting { tag: format!("{hash}-{}", format.name()), bytes: None })))
+            .await?;
+        for batch in block.batches()? {
+            send(writer.write(&batch)?, &reply).await?;
+        }
+        send(writer.finish()?, &reply).await?;
+        Ok(Metadata::new())
+    }
+}
+
+/// A block as the content of a resource, where it fits into a message.
+async fn embedded(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metadata, Error> {
+    let encoded_bytes = bytes.len().div_ceil(3) * 4;
+    if let Some(max) = job.inline_budget().bytes.filter(|max| encoded_bytes > *max) {
+        let message = format!("the block takes {encoded_bytes} bytes in base64, and a message here carries {max}");
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .with_hint("Get it over HTTP at /results/{id}/blocks/{n}, or read page by page with the cursor."));
+    }
+    let contents = ResourceContents {
+        uri: job.target().name().to_owned(),
+        mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()),
+        body: ResourceBody::Blob(bytes.clone()),
+    };
+    reply.block(Content::Resource(contents)).await?;
+    Ok(Metadata::new())
+}
+
+struct Data {
+    store: Arc<ResultStore>,
+    // The node's registry owns this handler.
+    node: std::sync::Weak<NodeView>,
+}
+
+#[async_trait]
+impl Handler for Data {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let result = asked(&self.store, &job)?;
+        let takes_part = job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true));
+        whole(&result, takes_part)?;
+        // A download lives as long as what it follows.
+        job.extend(self.store.limits().timeout);
+        match job.format() {
+            None => self.first_rows(&result, &job, &reply).await,
+            Some(AnswerFormat::Arrow) => spliced(&result, takes_part, &job, &reply).await,
+            Some(format) => rendered(&result, format, takes_part, &job, &reply).await,
+        }?;
+        let mut metadata = Metadata::new();
+        metadata.insert("dev.tidegate/rows".to_owned(), result.stage().rows().into());
+        metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(End::Complete)).into());
+        Ok(metadata)
+    }
+}
+
+impl Data {
+    /// As much as a model may be made to read.
+    async fn first_rows(&self, result: &Arc<StoredResult>, job: &Arc<Job>, reply: &ReplySender) -> Result<(), Error> {
+        let gone = || Error::new(ErrorKind::Unavailable, "the server is shutting down");
+        let node = self.node.upgrade().ok_or_else(gone)?;
+        let rows = Rows { schema: result.schema().clone(), batches: result.rows_from(0) };
+        let more = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
+        let presentation = Presentation { more, ..Presentation::default() };
+        node.executor.answer_rows(rows, presentation, job, reply).await.map(drop)
+    }
+}
+
+/// That nothing is missing of `result` as far as is known, or that the caller takes what there is.
+///
+/// # Errors
+/// `Unavailable` with what is missing.
+fn whole(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
+    let stage = result.stage();
+    match &stage.end {
+        Some(End::Incomplete(reason)) if !takes_part => {
+            let message =
+                format!("the stored result is not whole: {} rows were kept, then it ended: {reason}", stage.rows());
+            Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true gives what there is."))
+        }
+        Some(End::Removed(reason)) => {
+            Err(Error::new(ErrorKind::NotFound, format!("the stored result is gone: {reason}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// All blocks as one stream of Arrow: their messages as they are, between one opening and one end.
+async fn spliced(result: &Arc<StoredResult>, takes_part: bool, job: &Job, reply: &ReplySender) -> Result<(), Error> {
+    let mut index = 0;
+    while let Some(facts) = result.next_block(index).await {
+        let block = result.block(index).await?;
+        if index == 0 {
+            let stage = result.stage();
+            let lasting = || Lasting { tag: stage.tag(), bytes: Some(block.stream_bytes(&stage.blocks)) };
+            let lasting = (stage.end == Some(End::Complete)).then(lasting);
+            reply.body(head(AnswerFormat::Arrow.media_type(), lasting)).await?;
+            send(block.opening(), reply).await?;
+        }
+        send(block.messages(), reply).await?;
+        job.count_rows(facts.rows);
+        index += 1;
+    }
+    // What is not whole gets no end that says it is.
+    whole(result, takes_part)?;
+    send(Bytes::from_static(&END_OF_STREAM), reply).await
+}
+
+async fn rendered(
+    result: &Arc<StoredResult>,
+    format: AnswerFormat,
+    takes_part: bool,
+    job: &Job,
+    reply: &ReplySender,
+) -> Result<(), Error> {
+    // Nothing is sent before the first rows are there, or it is known that there are none.
+    result.next_block(0).await;
+    whole(result, takes_part)?;
+    let mut writer = BodyWriter::new(format, result.schema())?;
+    let lasting = (result.end() == Some(End::Complete)).then(|| {
+        let tag = format!("{}-{}", result.stage().tag(), format.name());
+        Lasting { tag, bytes: None }
+    });
+    reply.body(head(writer.media_type(), lasting)).await?;
+    let mut rows = result.rows_from(0);
+    while let Some(batch) = rows.next().await.transpose()? {
+        send(writer.write(&batch)?, reply).await?;
+        job.count_rows(batch.num_rows() as u64);
+    }
+    // What is not whole gets no end that says it is.
+    whole(result, takes_part)?;
+    send(writer.finish()?, reply).await
+}
+
+fn head(media_type: &'static str, lasting: Option<Lasting>) -> BodyHead {
+    BodyHead { media_type, bounds: Budget::default(), lasting }
+}
+
+async fn send(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {
+    while !bytes.is_empty() {
+        reply.bytes(bytes.split_to(bytes.len().min(PIECE_BYTES_MAX))).await?;
+    }
+    Ok(())
+}
