@@ -6,7 +6,7 @@ use tidegate_fetch::{Destination, Question, Server};
 
 use super::call::Asker;
 use crate::failure::Failure;
-use crate::fetching::{self, DownloadFlags, FileFlags};
+use crate::fetching::{DownloadFlags, FileFlags};
 use crate::options::Options;
 use crate::shutdown::Shutdown;
 use crate::source::Source;
@@ -56,7 +56,7 @@ impl Export {
 
     /// The server writes the answer down while it is downloaded.
     async fn from_server(&self, url: &str, destination: &Destination) -> Result<(), Failure> {
-        let server = Server::parse(url).map_err(|error| fetching::usage("--connect", &error))?;
+        let server = Server::parse(url).map_err(|error| Failure::Usage(format!("--connect: {error}")))?;
         let options = self.download.options(&server)?;
         let shutdown = Shutdown::on_signals()?;
         let question = Question { sql: self.sql.clone(), database: self.database.clone() };
