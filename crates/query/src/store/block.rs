@@ -5,7 +5,7 @@
 use std::io::Cursor;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::cast;
+use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::CompressionType;
@@ -79,8 +79,12 @@ impl Block {
 pub(super) fn encoded(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>, ArrowError> {
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
     let mut writer = StreamWriter::try_new_with_options(Vec::new(), schema, options)?;
-    for batch in batches {
-        writer.write(&compact(batch)?)?;
+    let batches = batches.iter().map(compact).collect::<Result<Vec<_>, _>>()?;
+    match concat_batches(schema, &batches) {
+        // Many small ones take more room than their rows.
+        Ok(all) => writer.write(&all)?,
+        // Dictionaries may be too many values together.
+        Err(_) => batches.iter().try_for_each(|batch| writer.write(batch))?,
     }
     writer.into_inner()
 }

@@ -215,7 +215,9 @@ impl ResultStore {
     pub(super) async fn make_room(&self, writing: &StoredResult, bytes: u64) -> Result<(), Error> {
         let folder = self.folder.path().to_owned();
         let free = on_a_thread(move || Ok(free_bytes(&folder))).await.ok().flatten();
-        let unavailable = |message: &str| Error::new(ErrorKind::Unavailable, message);
+        let unavailable = |message: &str| {
+            Error::new(ErrorKind::Unavailable, message).with_hint("Ask for less, or later: stored results expire.")
+        };
         let leaving = {
             let mut index = self.index.lock();
             let leaving = quota::leaving(&index.results, &self.limits, writing, bytes);
@@ -250,10 +252,9 @@ impl ResultStore {
         Ok(())
     }
 
-    /// Takes away a result of which nothing was written, for the reason that ended it; keeps others waiting.
-    pub(super) fn discard(&self, result: &StoredResult, end: End) {
+    /// Takes away a result of which nothing was written; keeps others waiting.
+    pub(super) fn discard(&self, result: &StoredResult) {
         self.index.lock().results.remove(&result.head.id);
-        result.stage.send_modify(|stage| stage.end = end.reason().map(End::Removed));
         // A folder with a manifest and no block; what is left of it goes at the next start.
         let _ = std::fs::remove_dir_all(&result.folder);
     }

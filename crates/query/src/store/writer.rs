@@ -264,11 +264,17 @@ impl ResultWriter {
                 Err(_) => End::Incomplete("the server could not write its end".to_owned()),
             };
             result.claim(0);
-            if result.stage.borrow().blocks.is_empty() {
-                store.discard(&result, end.clone());
-            } else {
-                result.stage.send_modify(|stage| stage.end = Some(end.clone()));
+            let is_empty = result.stage.borrow().blocks.is_empty();
+            if is_empty {
+                store.discard(&result);
             }
+            // Whoever hears of the end finds everything as it stays.
+            drop(store);
+            let told = match end.reason() {
+                Some(reason) if is_empty => End::Removed(reason),
+                _ => end.clone(),
+            };
+            result.stage.send_modify(|stage| stage.end = Some(told));
             end
         }
     }

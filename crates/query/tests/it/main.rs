@@ -9,6 +9,7 @@
 //! - `writers`: bodies outside of any call, and that they are read back as the rows that they were
 //! - `questions`: questions as data: the SQL they become, and the words of their errors
 //! - `stored`: answers that go on: stored results, their pages, exports
+//! - `spool`: the store of results itself: blocks, crashes, damage, quotas
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
 //! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
 //! - `properties`: what holds for any question and any rows
@@ -24,6 +25,7 @@ mod formats;
 mod parquet;
 mod properties;
 mod questions;
+mod spool;
 mod statements;
 mod stored;
 mod writers;

@@ -10,10 +10,11 @@ use tempfile::TempDir;
 use tidegate_core::event::Events;
 use tidegate_core::{
     Budget, Call, CallLimits, Caller, Chunk, Content, Error, Grants, Metadata, Origin, Outcome, Principal, Proof,
-    Registry, ReplyEvent, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+    Registry, Reply, ReplyEvent, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{
-    End, Executor, Format, Mode, Page, Question, Rest, ResultId, ResultStore, SqlDialect, Statement, StoreLimits,
+    Database, End, Executor, Format, Mode, Page, Question, Rest, ResultId, ResultStore, SqlDialect, Statement,
+    StoreLimits,
 };
 
 use crate::fake::Fake;
@@ -59,11 +60,19 @@ impl Scene {
     }
 
     pub(crate) async fn within(folder: TempDir, fake: Fake, limits: StoreLimits) -> Self {
+        Self::over(Arc::new(fake), folder, limits, Budget { rows: None, bytes: Some(400) }).await
+    }
+
+    pub(crate) async fn over(
+        database: Arc<dyn Database>,
+        folder: TempDir,
+        limits: StoreLimits,
+        inline: Budget,
+    ) -> Self {
         let store = ResultStore::open(folder.path(), limits).await.unwrap();
         let executor = Executor::new(Events::default()).with_store(Some(store.clone()));
-        let fake = Arc::new(fake);
         let handler = handler_fn(move |job, reply| {
-            let (executor, fake) = (executor.clone(), fake.clone());
+            let (executor, database) = (executor.clone(), database.clone());
             async move {
                 let argument = |name: &str| job.arguments().get(name).cloned().unwrap_or_default();
                 if let Some(cursor) = argument("cursor").as_str() {
@@ -76,7 +85,7 @@ impl Scene {
                     return executor.page(cursor, page, &job, &reply).await;
                 }
                 let question = Question {
-                    database: fake,
+                    database,
                     statement: Statement::parse("SELECT * FROM flights", SqlDialect::DataFusion).unwrap(),
                     max_rows: argument("max_rows").as_u64(),
                     format: Format::Mcp,
@@ -93,17 +102,21 @@ impl Scene {
                 }
             }
         });
-        let limits = CallLimits { inline: Some(Budget { rows: None, bytes: Some(400) }), ..CallLimits::default() };
+        let limits = CallLimits { inline: Some(inline), ..CallLimits::default() };
         let tool = Tool::new("ask", "asks", handler).with_limits(limits);
         let tool = tool.with_input_schema(json!({"type": "object"})).unwrap();
         let snapshot = SnapshotBuilder::new().tool(tool).build();
         Self { store, registry: Registry::new(snapshot, Events::default()), folder }
     }
 
-    pub(crate) async fn ask(&self, who: &Caller, arguments: Value) -> Got {
+    pub(crate) fn begin(&self, who: &Caller, arguments: Value) -> Reply {
         let mut call = Call::new(Target::Tool("ask".to_owned()), who.clone());
         call.arguments = arguments.as_object().cloned().unwrap_or_else(Map::new);
-        let mut reply = self.registry.call(call).unwrap();
+        self.registry.call(call).unwrap()
+    }
+
+    pub(crate) async fn ask(&self, who: &Caller, arguments: Value) -> Got {
+        let mut reply = self.begin(who, arguments);
         let (mut text, mut lines, mut links) = (String::new(), Vec::new(), Vec::new());
         while let Some(event) = reply.next().await {
             match event {

@@ -1,0 +1,227 @@
+//! What is left when a process ends without a word, and what the next one makes of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use tidegate_query::{Asked, End, ResultStore, StoreLimits};
+
+use super::{Running, Spool, ann, counted, read, small};
+use crate::stored::somebody;
+
+/// Names the folder to the process that is killed.
+const FOLDER: &str = "TIDEGATE_TEST_SPOOL_OF_CRASH";
+const STOPPED: &str = "the server was stopped while it was being written";
+
+/// Room for a few results only, so that old ones go while new ones are written.
+fn tight() -> StoreLimits {
+    StoreLimits { total_bytes: 1_500_000, bytes_of_one: 600_000, ..small() }
+}
+
+/// Writes results of `who` without an end, of as many rows as the name of their database says.
+async fn write_on(store: Arc<ResultStore>, who: &str, mut size: i64) {
+    let who = somebody(who);
+    loop {
+        size = (size * 7 + 13) % 9000;
+        let running = Running::by(&who);
+        let database = size.to_string();
+        let asked = Asked { job: &running.job, database: &database, bytes_max: None, rows_max: None };
+        let Ok(writer) = store.begin(asked, &counted(0..1, 40).schema()).await else { continue };
+        let batches = (0..size).step_by(500).map(move |from| Ok(counted(from..size.min(from + 500), 40)));
+        // One that finds no room is not whole, and the next one is begun.
+        let _ = writer.write_all(futures::stream::iter(batches).boxed(), 0, &running.job).await;
+    }
+}
+
+/// Kills a process that writes after `time`, and says in whose name it wrote.
+fn killed(folder: &Path, time: Duration) -> [&'static str; 2] {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["spool::crash::a_killed_process_leaves_prefixes_or_nothing", "--exact", "--nocapture"]);
+    let mut child = program.env(FOLDER, folder).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().ends_with("it writes")), "it began");
+    std::thread::sleep(time);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ["ann", "bob"]
+}
+
+/// Looks at all that was left; gives the numbers of whole results and of parts.
+async fn look(spool: &Spool, writers: [&str; 2]) -> (usize, usize) {
+    let (mut whole, mut parts, mut names) = (0, 0, Vec::new());
+    for result in writers.iter().flat_map(|who| spool.store.list(&somebody(who))) {
+        let wanted: i64 = result.head().database.parse().unwrap();
+        // Each block is read and its hash compared.
+        let rows = read(&result, 0).await.unwrap();
+        assert_eq!(rows, (0..rows.len() as i64).collect::<Vec<i64>>());
+        assert_eq!(rows.len() as u64, result.stage().rows());
+        match result.end().unwrap() {
+            End::Complete => {
+                assert_eq!(rows.len() as i64, wanted);
+                whole += 1;
+            }
+            End::Incomplete(reason) => {
+                assert!(reason == STOPPED || reason.contains("room"), "{reason}");
+                parts += 1;
+            }
+            End::Removed(reason) => panic!("{reason}"),
+        }
+        names.push(result.head().id.to_string());
+    }
+    names.sort();
+    assert_eq!(spool.on_disk(), names, "nothing else is left");
+    (whole, parts)
+}
+
+#[test]
+fn a_killed_process_leaves_prefixes_or_nothing() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return runtime.block_on(async {
+            let store = ResultStore::open(Path::new(&folder), tight()).await.unwrap();
+            println!("it writes");
+            let writers = [("ann", 1), ("ann", 5), ("bob", 3)];
+            futures::future::join_all(writers.map(|(who, size)| write_on(store.clone(), who, size))).await;
+        });
+    }
+    let (mut whole, mut parts, mut state) = (0, 0, 20_261_122_u64);
+    let mut folder = None;
+    for round in 0..100 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let time = Duration::from_micros((state >> 33) % 60_000);
+        // Each fourth one begins with nothing, the others where the one before was killed.
+        let here = folder.take().filter(|_| round % 4 != 0).unwrap_or_else(|| tempfile::TempDir::new().unwrap());
+        let writers = killed(here.path(), time);
+        folder = Some(runtime.block_on(async {
+            let spool = Spool::within(here, tight()).await;
+            let seen = look(&spool, writers).await;
+            (whole, parts) = (whole + seen.0, parts + seen.1);
+            // The next one finds the same.
+            let spool = spool.again(tight()).await;
+            assert_eq!(look(&spool, writers).await, seen);
+            spool.folder
+        }));
+    }
+    assert!(whole > 0 && parts > 0, "{whole} whole ones and {parts} parts were seen");
+}
+
+#[tokio::test]
+async fn a_manifest_that_breaks_off_anywhere_is_a_prefix_or_nothing() {
+    let spool = Spool::new(small()).await;
+    let result = spool.keep(&ann(), 9000).await;
+    let (id, files) = (result.head().id, spool.files_of(&result));
+    let manifest = fs::read(files.join("manifest.jsonl")).unwrap();
+    let blocks = result.stage().blocks;
+    assert!(blocks.len() >= 3);
+    drop(result);
+    let whole_lines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+    let kept = tempfile::TempDir::new().unwrap();
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    copy(&files, kept.path());
+    let mut spool = spool;
+    for cut in 0..=manifest.len() {
+        copy(kept.path(), &files);
+        fs::write(files.join("manifest.jsonl"), &manifest[..cut]).unwrap();
+        // The second time it is found as the first one left it.
+        for _ in 0..2 {
+            spool = spool.again(small()).await;
+            let lines = whole_lines(&manifest[..cut]);
+            if lines < 2 {
+                assert!(spool.store.is_empty() && spool.on_disk().is_empty(), "at {cut}");
+                continue;
+            }
+            let found = spool.store.get(id, &ann()).unwrap();
+            let there = (lines - 1).min(blocks.len());
+            assert_eq!(found.stage().blocks, blocks[..there], "at {cut}");
+            let is_whole = cut == manifest.len();
+            let end = if is_whole { End::Complete } else { End::Incomplete(STOPPED.to_owned()) };
+            assert_eq!(found.end(), Some(end), "at {cut}");
+            let lines = fs::read_to_string(files.join("manifest.jsonl")).unwrap();
+            assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "at {cut}");
+        }
+    }
+    assert_eq!(read(&spool.store.get(id, &ann()).unwrap(), 0).await.unwrap().len(), 9000);
+}
+
+#[tokio::test]
+async fn what_is_none_of_ours_is_left_alone_and_harms_nobody() {
+    let spool = Spool::new(small()).await;
+    let result = spool.keep(&ann(), 9000).await;
+    let (id, place) = (result.head().id, spool.place());
+    let another = "0b84a1a0-5fd2-4a3f-8a56-1b8b8e9a4a11";
+    fs::write(place.join("notes.txt"), "hello").unwrap();
+    fs::create_dir(place.join("folder")).unwrap();
+    fs::write(place.join("folder/manifest.jsonl"), "hello").unwrap();
+    // The name of a result, and a file; a manifest of another one; the same name, spelled otherwise.
+    fs::write(place.join("6f1c1d2e-9a56-4f0b-8d9c-3c1f5a7b9e01"), "hello").unwrap();
+    fs::create_dir(place.join(another)).unwrap();
+    fs::copy(spool.files_of(&result).join("manifest.jsonl"), place.join(another).join("manifest.jsonl")).unwrap();
+    fs::create_dir(place.join(id.to_string().to_uppercase())).unwrap();
+    fs::write(place.join("key"), "short").unwrap();
+    // Another place, of a process that is gone; and one that is no folder.
+    fs::create_dir(spool.folder.path().join("1")).unwrap();
+    fs::write(spool.folder.path().join("2"), "hello").unwrap();
+    drop(result);
+    let spool = spool.again(small()).await;
+    assert_eq!(spool.store.len(), 1);
+    assert_eq!(read(&spool.store.get(id, &ann()).unwrap(), 0).await.unwrap().len(), 9000);
+    assert!(place.join("notes.txt").exists() && place.join("folder").exists());
+    assert!(!place.join(another).exists(), "a folder of ours that is none goes");
+}
+
+#[tokio::test]
+async fn blocks_that_never_reached_the_disk_end_the_result_before_them() {
+    for (name, length) in [("1.arrow", None), ("1.arrow", Some(0)), ("1.arrow", Some(100)), ("0.arrow", None)] {
+        let spool = Spool::new(small()).await;
+        let (result, other) = (spool.keep(&ann(), 9000).await, spool.keep(&ann(), 20).await);
+        let (id, path) = (result.head().id, spool.files_of(&result).join(name));
+        let first = result.stage().blocks[0].clone();
+        match length {
+            None => fs::remove_file(path).unwrap(),
+            Some(bytes) => fs::File::options().write(true).open(path).unwrap().set_len(bytes).unwrap(),
+        }
+        let other = other.head().id;
+        drop(result);
+        let spool = spool.again(small()).await;
+        assert_eq!(read(&spool.store.get(other, &ann()).unwrap(), 0).await.unwrap().len(), 20);
+        if name == "0.arrow" {
+            assert!(spool.store.get(id, &ann()).is_err() && spool.on_disk() == [other.to_string()]);
+            continue;
+        }
+        let found = spool.store.get(id, &ann()).unwrap();
+        let why = "the rest of it is missing on the server's disk".to_owned();
+        assert_eq!((found.stage().blocks, found.end()), (vec![first.clone()], Some(End::Incomplete(why))));
+        assert_eq!(read(&found, 0).await.unwrap().len() as u64, first.rows);
+    }
+}
+
+#[tokio::test]
+async fn processes_that_share_a_folder_have_places_of_their_own() {
+    let one = Spool::new(small()).await;
+    let two = ResultStore::open(one.folder.path(), small()).await.unwrap();
+    let result = one.keep(&ann(), 20).await;
+    assert!(two.get(result.head().id, &ann()).is_err());
+    assert!(one.folder.path().join("1").is_dir());
+    drop(two);
+    let none = StoreLimits { time_to_live: Duration::ZERO, ..small() };
+    // What the second leaves goes when its time is over, though nobody may ever take its place again.
+    let two = ResultStore::open(one.folder.path(), none).await.unwrap();
+    let second = Spool { store: two, folder: tempfile::TempDir::new().unwrap() };
+    second.keep(&ann(), 20).await;
+    let place = one.folder.path().join("1");
+    let there = || fs::read_dir(&place).unwrap().count();
+    assert_eq!(there(), 3, "a lock, a key, a result");
+    drop(second);
+    let folder = one.again(small()).await;
+    assert_eq!((there(), folder.store.len()), (2, 1));
+}
