@@ -47,11 +47,13 @@ impl Bar {
     }
 
     fn moved(&self, standing: &Standing) {
-        self.bar.set_style(if standing.is_running { self.running.clone() } else { self.ended.clone() });
-        self.bar.set_length(standing.bytes_known);
-        self.bar.set_position(standing.bytes);
         let (bytes, rows) = (BinaryBytes(standing.bytes_known), HumanCount(standing.rows));
+        self.bar.set_style(if standing.is_running { self.running.clone() } else { self.ended.clone() });
         self.bar.set_message(format!("of {bytes}, {rows} rows"));
+        self.bar.update(|state| {
+            state.set_len(standing.bytes_known);
+            state.set_pos(standing.bytes);
+        });
     }
 }
 

@@ -1,6 +1,5 @@
 //! Answers that become files: the options of the verbs that write them, and a download with its bar.
 
-use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,9 +122,4 @@ impl DownloadFlags {
             None => Ok(()),
         }
     }
-}
-
-/// The failure of an argument that cannot be.
-pub(crate) fn usage(argument: &str, error: &dyn Display) -> Failure {
-    Failure::Usage(format!("{argument}: {error}"))
 }

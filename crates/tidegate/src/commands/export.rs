@@ -6,7 +6,7 @@ use tidegate_fetch::{Destination, Question, Server};
 
 use super::call::Asker;
 use crate::failure::Failure;
-use crate::fetching::{self, DownloadFlags, FileFlags};
+use crate::fetching::{DownloadFlags, FileFlags};
 use crate::options::Options;
 use crate::shutdown::Shutdown;
 use crate::source::Source;
@@ -45,18 +45,18 @@ impl Export {
                     let message = "--connect asks a running server; --config is for asking data here";
                     return Err(Failure::Usage(message.to_owned()));
                 }
-                self.from_server(url, &destination).await
+                self.ask_server(url, &destination).await
             }
             None => {
                 self.download.refuse()?;
-                self.from_here(&destination, options).await
+                self.ask_here(&destination, options).await
             }
         }
     }
 
     /// The server writes the answer down while it is downloaded.
-    async fn from_server(&self, url: &str, destination: &Destination) -> Result<(), Failure> {
-        let server = Server::parse(url).map_err(|error| fetching::usage("--connect", &error))?;
+    async fn ask_server(&self, url: &str, destination: &Destination) -> Result<(), Failure> {
+        let server = Server::parse(url).map_err(|error| Failure::Usage(format!("--connect: {error}")))?;
         let options = self.download.options(&server)?;
         let shutdown = Shutdown::on_signals()?;
         let question = Question { sql: self.sql.clone(), database: self.database.clone() };
@@ -65,7 +65,7 @@ impl Export {
         self.file.download(&address, destination, options, &shutdown).await
     }
 
-    async fn from_here(&self, destination: &Destination, options: &Options) -> Result<(), Failure> {
+    async fn ask_here(&self, destination: &Destination, options: &Options) -> Result<(), Failure> {
         let mut arguments = Map::new();
         arguments.insert("sql".to_owned(), self.sql.as_str().into());
         // The tool has no word for "all"; no table has that many rows.

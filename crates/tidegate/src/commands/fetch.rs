@@ -1,10 +1,10 @@
 //! `tidegate fetch`: a stored result of a server, as a file.
 
 use clap::Args;
-use tidegate_fetch::ResultAddress;
+use tidegate_fetch::{FetchError, ResultAddress};
 
 use crate::failure::Failure;
-use crate::fetching::{self, DownloadFlags, FileFlags};
+use crate::fetching::{DownloadFlags, FileFlags};
 use crate::shutdown::Shutdown;
 
 /// Download a stored result into a file; an interrupted download goes on where it was
@@ -22,7 +22,7 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let address = ResultAddress::parse(&self.url).map_err(|error| fetching::usage("URL", &error))?;
+        let address = ResultAddress::parse(&self.url).map_err(FetchError::from)?;
         let destination = self.file.destination()?;
         let options = self.download.options(address.server())?;
         let shutdown = Shutdown::on_signals()?;

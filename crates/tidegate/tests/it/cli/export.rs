@@ -65,7 +65,7 @@ fn what_cannot_be_written_or_asked_is_a_usage_error() {
     );
     insta::assert_snapshot!(
         refused(&["fetch", "http://127.0.0.1:1/mcp", "-o", "out.csv"]),
-        @"error: URL: the URL names no result: its path must end in /results/ID or /results/ID/data"
+        @"error: the URL names no result: its path must end in /results/ID or /results/ID/data"
     );
     let ran = run(&["fetch", "http://127.0.0.1:1/results/x", "-o", "out.csv", "--parallel", "0"]);
     assert_eq!(ran.code, Some(2));

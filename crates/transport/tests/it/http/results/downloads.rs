@@ -79,6 +79,7 @@ async fn the_form_is_the_one_that_is_accepted_or_named() {
         (Some("application/x-ndjson"), ""),
         (Some("text/csv, application/json;q=0.5"), ""),
         (Some("application/vnd.apache.arrow.stream"), ""),
+        (Some("application/vnd.apache.parquet"), ""),
         (Some("application/json"), "?format=csv"),
     ] {
         let headers: Vec<_> = accept.map(|accept| ("Accept", accept)).into_iter().collect();
@@ -100,6 +101,7 @@ async fn the_form_is_the_one_that_is_accepted_or_named() {
     application/x-ndjson                                       application/x-ndjson "result-0a1b2c3d.ndjson" application/x-ndjson "result-0a1b2c3d-3.ndjson"
     text/csv, application/json;q=0.5                           text/csv "result-0a1b2c3d.csv" text/csv "result-0a1b2c3d-3.csv"
     application/vnd.apache.arrow.stream                        application/vnd.apache.arrow.stream "result-0a1b2c3d.arrows" application/vnd.apache.arrow.stream "result-0a1b2c3d-3.arrows"
+    application/vnd.apache.parquet                             application/vnd.apache.parquet "result-0a1b2c3d.parquet" application/vnd.apache.parquet "result-0a1b2c3d-3.parquet"
     application/json                              ?format=csv  text/csv "result-0a1b2c3d.csv" text/csv "result-0a1b2c3d-3.csv"
     "#);
 }

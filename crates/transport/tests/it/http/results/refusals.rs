@@ -70,11 +70,11 @@ async fn what_is_refused_is_a_problem_and_the_connection_lives_on() {
     no id at all                 404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
     the list                     404 no_such_path: there is nothing at this path; a result is at /results/{id}, its rows are at /results/{id}/data and, block by block, at /results/{id}/blocks/{n}
     another method               405 method_not_allowed: DELETE is not taken here; GET, HEAD, OPTIONS are
-    another form                 406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv can
-    a table for people           406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv can
+    another form                 406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv, application/vnd.apache.parquet can
+    a table for people           406 not_acceptable: nothing of what Accept names can be answered; application/vnd.apache.arrow.stream, application/json, application/x-ndjson, text/csv, application/vnd.apache.parquet can
     another form of a manifest   406 not_acceptable: nothing of what Accept names can be answered; application/json can
-    unknown format               400 bad_request: there is no format "xml"; there are arrow, json, ndjson, csv
-    format for people            400 bad_request: there is no format "table"; there are arrow, json, ndjson, csv
+    unknown format               400 bad_request: there is no format "xml"; there are arrow, json, ndjson, csv, parquet
+    format for people            400 bad_request: there is no format "table"; there are arrow, json, ndjson, csv, parquet
     format of a manifest         400 bad_request: there is no format "csv"; there are json
     two formats                  400 bad_request: the parameter format is given more than once
     unknown parameter            400 bad_request: the address takes no parameter "colour"

@@ -15,7 +15,7 @@ async fn the_first_rows_arrive_before_the_last_are_made() {
     let head = connection.head().await;
     assert!(head.is_chunked());
     assert_eq!((head.header("etag"), head.header("accept-ranges")), (None, None));
-    assert_eq!(head.header("trailer"), Some("tidegate-rows, tidegate-truncated"));
+    assert_eq!(head.header("trailer"), Some("tidegate-rows, tidegate-truncated, tidegate-cursor"));
     let mut read = Vec::new();
     while read.len() < PIECE_BYTES {
         read.extend(connection.chunk().await.unwrap());
