@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::{
-    Call, Caller, Error, ErrorKind, Handler, Limits, Metadata, Principal, SnapshotBuilder, Tool, handler_fn,
+    Call, Caller, Error, ErrorKind, Handler, Limits, Metadata, Principal, ReplySender, SnapshotBuilder, Tool,
+    handler_fn,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -95,4 +96,24 @@ async fn who_left_before_the_end_of_the_answer_ends_the_work() {
     drop(reply);
     settle().await;
     assert_eq!(*ended.lock(), Some("cancelled"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_nobody_could_hear_of_is_none() {
+    let handler = handler_fn(|_job, reply: ReplySender| async move {
+        // As many as may wait, so that the end has no place.
+        for _ in 0..2 {
+            reply.text("shown").await?;
+            reply.end_text().await?;
+        }
+        reply.end_early(Metadata::new(), Duration::from_secs(60)).await?;
+        std::future::pending().await
+    });
+    let host = host_of(handler);
+    let reply = host.begin(tool_call("work"));
+    settle().await;
+    assert!(host.registry.jobs().cancel(reply.job().id(), &owner()));
+    settle().await;
+    assert!(told(reply).await.ends_with("cancelled: the call was cancelled"));
+    assert_eq!(host.registry.jobs().list(&owner())[0].state.name(), "cancelled");
 }

@@ -18,6 +18,7 @@ use tidegate_query::{
 };
 
 use crate::fake::Fake;
+use crate::spool::counted;
 
 /// A node in miniature: one tool `ask` over `fake`, which keeps what does not fit.
 pub(crate) struct Scene {
@@ -325,4 +326,37 @@ async fn an_answer_at_its_bound_may_not_be_all_and_is_not_given_again() {
         settled(&scene).await;
     }
     assert_eq!(runs.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn an_answer_whose_first_row_does_not_fit_is_not_taken_for_all_rows() {
+    let mut fake = Fake::of(vec![counted(0..1, 1000), counted(1..3, 1000)]);
+    fake.version.store(1, Ordering::Relaxed);
+    // As long as makes an answer worth keeping.
+    fake.delay = Some(Duration::from_millis(25));
+    let runs = fake.runs.clone();
+    let scene = Scene::of(fake, limits()).await;
+    for run in 1..3 {
+        let got = scene.ask(&somebody("ann"), json!({})).await;
+        assert!(got.lines[0].starts_with("Shown: no rows; the first alone takes"), "{got:?}");
+        settled(&scene).await;
+        assert_eq!((runs.load(Ordering::Relaxed), scene.store.len()), (run, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_answer_is_asked_for_again() {
+    let fake = Fake::counting(20, 50);
+    fake.version.store(1, Ordering::Relaxed);
+    let runs = fake.runs.clone();
+    let scene = Scene::of(fake, limits()).await;
+    let ann = somebody("ann");
+    let first = scene.ask(&ann, json!({})).await;
+    settled(&scene).await;
+    let folder = scene.folder.path().join("0").join(id_of(&first.links[0]).to_string());
+    std::fs::write(folder.join("0.arrow"), "not what it was").unwrap();
+    let error = scene.ask(&ann, json!({})).await.failure.unwrap();
+    assert!(error.message().contains("is damaged") && error.hint() == Some("Ask the question again."));
+    assert_eq!(scene.ask(&ann, json!({})).await.text, first.text);
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
 }
