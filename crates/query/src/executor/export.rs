@@ -116,7 +116,7 @@ impl Preview<'_> {
         if self.question.structured {
             self.reply.structured_text(self.structured(&batches)).await?;
         } else if self.job.format().is_some() {
-            self.reply.structured(&self.store.manifest(self.result, true)).await?;
+            self.reply.structured(&self.store.manifest(self.result, Some(self.job.caller()))).await?;
         }
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut metadata = Metadata::new();

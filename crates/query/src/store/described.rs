@@ -2,14 +2,16 @@
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
+use tidegate_core::Caller;
 
 use super::result::StoredResult;
 use super::results::ResultStore;
 use crate::format::field_type_name;
 
 impl ResultStore {
-    /// The manifest of `result`; `with_links` says whether there is a server that links lead to.
-    pub fn manifest(&self, result: &StoredResult, with_links: bool) -> Value {
+    /// The manifest of `result`, with links that open it in the name of `reader`; none where no server is that links lead
+    /// to.
+    pub fn manifest(&self, result: &StoredResult, reader: Option<&Caller>) -> Value {
         let head = result.head();
         let stage = result.stage();
         let blocks: Vec<Value> = stage
@@ -44,8 +46,8 @@ impl ResultStore {
         if let Some(reason) = stage.end.as_ref().and_then(super::End::reason) {
             manifest["reason"] = reason.into();
         }
-        if with_links {
-            let (link, expires_at_ms) = self.link(head.id);
+        if let Some(reader) = reader {
+            let (link, expires_at_ms) = self.link(result, reader);
             manifest["links"] = json!({
                 "expires_at": time(expires_at_ms),
                 "manifest": format!("/results/{}?link={link}", head.id),

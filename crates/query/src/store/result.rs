@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use parking_lot::Mutex;
 use tidegate_core::{Caller, Error, ErrorKind};
 use tokio::sync::watch;
 
@@ -78,8 +79,8 @@ pub struct StoredResult {
     pub(super) head: Head,
     pub(super) folder: PathBuf,
     schema: SchemaRef,
-    /// Who asked, as long as this process lives.
-    pub(super) maker: Option<Caller>,
+    /// Who was given a link last.
+    pub(super) reader: Mutex<Option<Caller>>,
     pub(super) stage: watch::Sender<Stage>,
     /// The bytes of its blocks.
     stored_bytes: AtomicU64,
@@ -90,20 +91,14 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
-    pub(super) fn new(
-        head: Head,
-        folder: PathBuf,
-        schema: SchemaRef,
-        maker: Option<Caller>,
-        stage: Stage,
-    ) -> Arc<Self> {
+    pub(super) fn new(head: Head, folder: PathBuf, schema: SchemaRef, stage: Stage) -> Arc<Self> {
         let stored_bytes = AtomicU64::new(stage.bytes());
         let stage = watch::Sender::new(stage);
         Arc::new(Self {
             head,
             folder,
             schema,
-            maker,
+            reader: Mutex::default(),
             stage,
             stored_bytes,
             claimed_bytes: AtomicU64::new(0),

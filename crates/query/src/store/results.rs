@@ -134,10 +134,9 @@ impl ResultStore {
             expires_at_ms: created_at_ms.saturating_add(ms(self.limits.time_to_live)),
         };
         let folder = self.folder.of(head.id);
-        let maker = Caller { state: None, ..asked.job.caller().clone() };
         let portable = Portable::new(schema, BatchFormat::Arrow);
         let columns = portable.schema().clone();
-        let result = StoredResult::new(head, folder, columns, Some(maker), Stage::default());
+        let result = StoredResult::new(head, folder, columns, Stage::default());
         // Counted from here on, so that many who begin at once do not pass together. Whatever becomes of the writer, it
         // gives its place back.
         self.admit(&result)?;
@@ -189,10 +188,12 @@ impl ResultStore {
         Ok((self.get(place.result, caller)?, place.row))
     }
 
-    /// A key to the result `id` for a short time, and when that is over, in milliseconds since 1970.
-    pub fn link(&self, id: ResultId) -> (String, u64) {
+    /// A key to `result` for a short time, and when that is over, in milliseconds since 1970. Whoever has it reads as
+    /// `reader`, who is asked for anew each time: who began the result may be of an earlier configuration or process.
+    pub fn link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
+        *result.reader.lock() = Some(Caller { state: None, ..reader.clone() });
         let expires_at_ms = now_ms() + ms(LINK_LIFE);
-        (self.seal.link(id, expires_at_ms), expires_at_ms)
+        (self.seal.link(result.head.id, expires_at_ms), expires_at_ms)
     }
 
     /// Takes away what has expired.
@@ -285,7 +286,7 @@ impl ResultStore {
         };
         let id = head.id;
         let stage = Stage { blocks, end: Some(end) };
-        self.index.lock().results.insert(id, StoredResult::new(head, folder, schema, None, stage));
+        self.index.lock().results.insert(id, StoredResult::new(head, folder, schema, stage));
     }
 }
 
@@ -329,7 +330,7 @@ impl Links for ResultStore {
     fn opened_by(&self, id: &str, link: &str) -> Option<Caller> {
         let id = id.parse().ok()?;
         let result = self.seal.opens(link, id).then(|| self.index.lock().results.get(&id).cloned())??;
-        result.maker.clone()
+        result.reader.lock().clone()
     }
 }
 

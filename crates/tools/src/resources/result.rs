@@ -65,7 +65,8 @@ impl Handler for Manifest {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let result = asked(&self.0, &job)?;
         let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
-        reply.text(self.0.manifest(&result, has_links).to_string()).await?;
+        let reader = has_links.then(|| job.caller());
+        reply.text(self.0.manifest(&result, reader).to_string()).await?;
         Ok(Metadata::new())
     }
 }

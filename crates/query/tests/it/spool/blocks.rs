@@ -87,7 +87,7 @@ async fn a_result_without_rows_tells_its_columns() {
     for batches in [vec![], vec![counted(0..0, 8), counted(0..0, 8)]] {
         let (result, written) = spool.write(&ann(), &schema, ready(batches)).await;
         assert_eq!((written.unwrap().rows, result.stage().blocks.len()), (0, 1));
-        assert_eq!(spool.store.manifest(&result, false)["columns"][1]["name"], "text");
+        assert_eq!(spool.store.manifest(&result, None)["columns"][1]["name"], "text");
         assert_eq!(read(&result, 0).await.unwrap(), [0_i64; 0]);
     }
 }

@@ -102,7 +102,7 @@ async fn what_does_not_exist_is_said_and_what_belongs_to_others_does_not_exist()
 async fn a_link_opens_one_result_and_no_byte_of_it_can_change() {
     let spool = Spool::new(small()).await;
     let (result, other) = (spool.keep(&ann(), 20).await, spool.keep(&ann(), 20).await);
-    let (id, (link, until)) = (result.head().id.to_string(), spool.store.link(result.head().id));
+    let (id, (link, until)) = (result.head().id.to_string(), spool.store.link(&result, &ann()));
     let opened = |id: &str, link: &str| spool.store.opened_by(id, link);
     assert_eq!(opened(&id, &link).unwrap().principal.subject, "ann");
     assert!(until > result.head().created_at_ms);
@@ -115,6 +115,13 @@ async fn a_link_opens_one_result_and_no_byte_of_it_can_change() {
         assert!(opened(&id, &forged).is_none(), "at {at}");
         assert!(opened(&id, &link[..at]).is_none(), "at {at}");
     }
+    // It outlives neither the process nor the configuration of whoever asked for it; a fresh one opens all the same.
+    let spool = spool.again(small()).await;
+    let result = spool.store.get(result.head().id, &ann()).unwrap();
+    assert!(spool.store.opened_by(&id, &link).is_none());
+    let (fresh, _) = spool.store.link(&result, &ann());
+    let opened = |id: &str, link: &str| spool.store.opened_by(id, link);
+    assert_eq!(opened(&id, &fresh).unwrap().principal.subject, "ann");
     // A cursor is no link, and a link no cursor.
     let cursor = spool.store.cursor(&result, 1, 7, &ann());
     assert!(opened(&id, &cursor).is_none() && spool.store.place(&link, 7, &ann()).is_err());
@@ -126,7 +133,7 @@ async fn what_has_expired_says_so_to_its_owner_alone() {
     let result = spool.keep(&ann(), 20).await;
     let id = result.head().id;
     let cursor = spool.store.cursor(&result, 1, 7, &ann());
-    let (link, _) = spool.store.link(id);
+    let (link, _) = spool.store.link(&result, &ann());
     let tell = |who| {
         let got = spool.store.get(id, &who).map(drop).unwrap_err();
         let placed = spool.store.place(&cursor, 7, &who).map(drop).unwrap_err();
