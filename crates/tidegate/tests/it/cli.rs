@@ -19,6 +19,7 @@ mod matrix;
 mod postgres;
 mod query;
 mod reload;
+mod results;
 mod serve;
 mod server;
 mod stdio;
@@ -39,6 +40,8 @@ fn tidegate() -> Command {
         }
     }
     command.env("COLUMNS", "100").env("NO_COLOR", "1").stdin(Stdio::null());
+    // What a server stores is none of the user's cache.
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -1,0 +1,131 @@
+//! Large answers from end to end: a server, its store, the fetch client, other principals, a kill in the middle.
+
+use std::path::Path;
+use std::process::Command;
+
+use reqwest::{Client, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::server::Server;
+use super::{Configured, Ran, tidegate};
+
+const CONFIGURATION: &str = "
+databases: [{name: shop, files: shop}]
+roles: [{name: analyst, toolsets: ['*'], databases: [shop]}]
+auth: {keys: keys.json}
+results: {folder: spool, keep_free: 0B}
+";
+/// 300,000 rows of one column.
+const MANY: &str = "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) g";
+/// More rows than anybody waits for.
+const ENDLESS: &str = "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) g";
+
+struct Node {
+    server: Server,
+    configured: Configured,
+    ann: String,
+    bob: String,
+}
+
+impl Node {
+    fn start() -> Self {
+        let configured = Configured::new(CONFIGURATION);
+        let key = |name: &str| {
+            let ran = configured.run(&["key", "add", name, "--role", "analyst"]);
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            ran.stdout.trim().to_owned()
+        };
+        let (ann, bob) = (key("ann"), key("bob"));
+        let server = serve(configured.folder());
+        Self { server, configured, ann, bob }
+    }
+
+    fn origin(&self) -> &str {
+        self.server.url.trim_end_matches("/mcp")
+    }
+
+    async fn get(&self, path: &str, key: Option<&str>) -> Response {
+        let request = Client::new().get(format!("{}{path}", self.origin()));
+        let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));
+        request.send().await.unwrap()
+    }
+
+    /// Begins an export of `sql` as Ann and gives its manifest.
+    async fn export(&self, sql: &str) -> Value {
+        let asked = json!({"sql": sql, "delivery": "blocks"});
+        let request = Client::new().post(format!("{}/rest/sql", self.origin())).bearer_auth(&self.ann).json(&asked);
+        let response = request.header("accept", "application/json").send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        response.json::<Value>().await.unwrap()["structured"].clone()
+    }
+
+    fn fetch(&self, id: &str, file: &str, more: &[&str]) -> Ran {
+        let url = format!("{}/results/{id}", self.origin());
+        self.configured.run(&[&["fetch", &url, "-o", file, "--bearer", &self.ann, "--quiet"], more].concat())
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.configured.folder().join(file)).unwrap()
+    }
+}
+
+fn serve(folder: &Path) -> Server {
+    let mut command: Command = tidegate();
+    Server::start(command.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0", "--log", "off"]))
+}
+
+#[tokio::test]
+async fn an_export_is_fetched_in_parts_as_it_is_downloaded_as_a_whole() {
+    let node = Node::start();
+    let id = node.export(MANY).await["id"].as_str().unwrap().to_owned();
+    let ran = node.fetch(&id, "fetched.csv", &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let whole = node.get(&format!("/results/{id}/data?format=csv"), Some(&node.ann)).await.text().await.unwrap();
+    assert_eq!(whole.lines().count(), 300_001);
+    assert!(node.read("fetched.csv") == whole, "the two differ");
+}
+
+#[tokio::test]
+async fn to_everybody_else_a_result_does_not_exist() {
+    let node = Node::start();
+    let manifest = node.export(MANY).await;
+    let id = manifest["id"].as_str().unwrap();
+    let absent = "00000000-0000-4000-8000-000000000000";
+    for path in ["", "/blocks/0", "/data", "/data?format=parquet", "/blocks/0?format=csv"] {
+        let at = |id: &str| format!("/results/{id}{path}");
+        let owner = node.get(&at(id), Some(&node.ann)).await;
+        assert_eq!(owner.status(), StatusCode::OK, "{path}");
+        let strange = node.get(&at(id), Some(&node.bob)).await;
+        let nothing = node.get(&at(absent), Some(&node.bob)).await;
+        assert_eq!((strange.status(), nothing.status()), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND), "{path}");
+        let (strange, nothing) = (strange.text().await.unwrap(), nothing.text().await.unwrap());
+        assert_eq!(strange.replace(id, "ID"), nothing.replace(absent, "ID"), "{path}");
+        assert_eq!(node.get(&at(id), None).await.status(), StatusCode::UNAUTHORIZED, "{path}");
+    }
+    // A link opens this one result to whoever has it.
+    let link = manifest["links"]["data"].as_str().unwrap();
+    assert_eq!(node.get(&format!("{link}&format=ndjson"), None).await.status(), StatusCode::OK);
+    assert_eq!(node.get(&link.replace(id, absent), None).await.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn what_a_killed_server_leaves_is_a_part_that_says_so() {
+    let node = Node::start();
+    let id = node.export(ENDLESS).await["id"].as_str().unwrap().to_owned();
+    let Node { server, configured, ann, bob } = node;
+    server.signal("KILL");
+    server.ended();
+    let server = serve(configured.folder());
+    let node = Node { server, configured, ann, bob };
+    let manifest: Value = node.get(&format!("/results/{id}"), Some(&node.ann)).await.json().await.unwrap();
+    assert_eq!(manifest["status"], "incomplete");
+    let rows = usize::try_from(manifest["rows"].as_u64().unwrap()).unwrap();
+    let refused = node.get(&format!("/results/{id}/data"), Some(&node.ann)).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let ran = node.fetch(&id, "part.csv", &[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(!node.configured.folder().join("part.csv").exists());
+    let ran = node.fetch(&id, "part.csv", &["--partial"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(node.read("part.csv").lines().count(), rows + 1);
+}
