@@ -237,7 +237,7 @@ async fn what_is_too_much_for_a_member_is_done_here() {
         let each = each.collect::<Vec<_>>().join(" OR ");
         format!("SELECT c.id FROM crm.customers c JOIN crm.visits v ON v.pages > c.id - 3 WHERE {each}")
     };
-    for count in [50, 90, 200] {
+    for count in [50, 90] {
         assert_eq!(scene.rows(&chain(count)).await.lines().collect::<Vec<_>>(), ["id", "3", "3", "3", "3"], "{count}");
     }
 }

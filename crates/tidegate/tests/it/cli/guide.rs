@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 19] = [
+const NOT_RUN: [(&str, &str); 23] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -28,7 +28,17 @@ const NOT_RUN: [(&str, &str); 19] = [
     ("bench/run postgres-load", "as bench/run"),
     ("bench/run declared", "as bench/run"),
     ("bench/run federated", "as bench/run"),
+    ("bench/run tokens", "as bench/run"),
     ("bench/run transports", "as bench/run"),
+    ("cargo run --package tidegate-bench --bin tokens", "as bench/run tokens"),
+    (
+        "tidegate fetch https://data.example.com/results/2f1c1f0e-9d1b-4c55-8a33-0d6a3a1f7c11 -o orders.parquet",
+        "the server is nobody's; cli/results.rs fetches from one that runs",
+    ),
+    (
+        "tidegate export 'SELECT * FROM orders' -o orders.csv --connect https://data.example.com",
+        "as tidegate fetch; cli/export.rs exports what is here",
+    ),
     (
         "cargo build --release",
         "takes some 25 minutes; scripts/test builds the binary that the foreign clients are run against",
