@@ -76,7 +76,7 @@ fn what_is_built_in_can_be_chosen() {
     insta::assert_snapshot!(configured.run(&["tools"]).stdout, @r"
     list_tables(database?, pattern?, format?, extract?)
         Tables of one database or of all, with row counts where known. Use before get_schema to find a table's exact name.
-    orders_of(at_least?, by?, customers, format?, extract?)
+    orders_of(at_least?, by?, customers, format?, extract?, delivery?, cursor?, no_cache?)
         Orders of some customers.
     ");
     insta::assert_snapshot!(configured.run(&["tools", "--toolset", "discover"]).stdout, @r"
