@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate_engines::FileLimits;
+use tidegate_query::Freshness;
 
 use crate::support::{Folder, Node, numbers, small_options, write_parquet};
 
@@ -75,4 +76,36 @@ async fn a_path_that_vanishes_is_told_and_comes_back() {
     assert_eq!(error, "unavailable: the database's files are gone");
     folder.write("data/a.csv", "id\n2\n");
     assert_eq!(node.rows("SELECT id FROM a").await, "2");
+}
+
+#[tokio::test]
+async fn an_answer_is_right_until_a_file_changes_and_never_where_a_function_changes() {
+    let folder = Folder::with(&[("a.csv", "id\n1\n"), ("b.csv", "id\n2\n")]);
+    let settled = |name: &str, seconds: u64| {
+        let file = std::fs::File::options().write(true).open(folder.join(name)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+    };
+    let node = folder.database();
+    assert_eq!(node.freshness("SELECT * FROM a").await, Freshness::Never, "it may change within the same tick");
+    settled("a.csv", 60);
+    settled("b.csv", 60);
+    let before = node.freshness("SELECT max(id) FROM a").await;
+    assert!(matches!(before, Freshness::While(_)), "{before:?}");
+    assert_eq!(node.freshness("SELECT max(id) FROM a").await, before);
+    settled("b.csv", 30);
+    assert_eq!(node.freshness("SELECT max(id) FROM a").await, before, "another table changed");
+    folder.write("a.csv", "id\n3\n");
+    settled("a.csv", 30);
+    assert_ne!(node.freshness("SELECT max(id) FROM a").await, before);
+    for sql in [
+        "SELECT now() FROM a",
+        "SELECT random() FROM a",
+        "SELECT id FROM a WHERE current_date > '2026-01-01'",
+        "SELECT uuid()",
+    ] {
+        assert_eq!(node.freshness(sql).await, Freshness::Never, "{sql}");
+    }
+    for sql in ["SELECT upper('a'), abs(id), count(*) OVER () FROM a", "SELECT * FROM generate_series(1, 3)"] {
+        assert!(matches!(node.freshness(sql).await, Freshness::While(_)), "{sql}");
+    }
 }

@@ -14,7 +14,7 @@ use tidegate_core::{
     TransportKind, handler_fn,
 };
 use tidegate_engines::{Engine, EngineOptions, FileDatabase, FileLimits};
-use tidegate_query::{Catalog, Database, Parameter, Plan, Rows, SqlDialect, Statement, TableStatus};
+use tidegate_query::{Catalog, Database, Freshness, Parameter, Plan, Rows, SqlDialect, Statement, TableStatus};
 
 /// Longer than anything that is waited for here may take, on any machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -126,6 +126,12 @@ impl Node {
     pub(crate) async fn plan_with(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Box<dyn Plan>, Error> {
         let statement = Statement::parse(sql, SqlDialect::DataFusion)?.with_parameters(parameters)?;
         self.database.plan(&statement, &Principal::anonymous()).await
+    }
+
+    /// How long the answer to `sql` stays right.
+    pub(crate) async fn freshness(&self, sql: &str) -> Freshness {
+        let statement = Statement::parse(sql, SqlDialect::DataFusion).unwrap();
+        self.database.freshness(&statement, &Principal::anonymous()).await
     }
 
     /// Starts `sql` as the job of somebody who waits.

@@ -6,6 +6,7 @@ use std::process::Command;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::postgres::{psql, server as postgres};
 use super::server::Server;
 use super::{Configured, Ran, tidegate};
 
@@ -29,7 +30,11 @@ struct Node {
 
 impl Node {
     fn start() -> Self {
-        let configured = Configured::new(CONFIGURATION);
+        Self::of(CONFIGURATION)
+    }
+
+    fn of(configuration: &str) -> Self {
+        let configured = Configured::new(configuration);
         let key = |name: &str| {
             let ran = configured.run(&["key", "add", name, "--role", "analyst"]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -50,13 +55,29 @@ impl Node {
         request.send().await.unwrap()
     }
 
+    /// Asks as Ann.
+    async fn ask(&self, arguments: &Value, accept: &str) -> Response {
+        let request = Client::new().post(format!("{}/rest/sql", self.origin())).bearer_auth(&self.ann).json(arguments);
+        let response = request.header("accept", accept).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        response
+    }
+
     /// Begins an export of `sql` as Ann and gives its manifest.
     async fn export(&self, sql: &str) -> Value {
-        let asked = json!({"sql": sql, "delivery": "blocks"});
-        let request = Client::new().post(format!("{}/rest/sql", self.origin())).bearer_auth(&self.ann).json(&asked);
-        let response = request.header("accept", "application/json").send().await.unwrap();
-        assert_eq!(response.status(), StatusCode::OK);
+        let response = self.ask(&json!({"sql": sql, "delivery": "blocks"}), "application/json").await;
         response.json::<Value>().await.unwrap()["structured"].clone()
+    }
+
+    /// The manifest when nothing is written any more.
+    async fn ended(&self, id: &str) -> Value {
+        loop {
+            let manifest: Value = self.get(&format!("/results/{id}"), Some(&self.ann)).await.json().await.unwrap();
+            if manifest["status"] != "running" {
+                return manifest;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     fn fetch(&self, id: &str, file: &str, more: &[&str]) -> Ran {
@@ -128,4 +149,39 @@ async fn what_a_killed_server_leaves_is_a_part_that_says_so() {
     let ran = node.fetch(&id, "part.csv", &["--partial"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(node.read("part.csv").lines().count(), rows + 1);
+}
+
+#[tokio::test]
+async fn pages_of_postgresql_are_of_one_snapshot_and_its_answers_are_given_again_where_the_owner_says_so() {
+    let name = format!("stored_{}", std::process::id());
+    psql("postgres", &format!("CREATE DATABASE {name}"));
+    psql(&name, "CREATE TABLE numbers AS SELECT n, repeat('x', 20) AS filler FROM generate_series(1, 20000) n");
+    let target = format!("{} dbname={name}", postgres());
+    let databases = format!("databases: [{{name: shop, postgres: '{target}', cache: 1h}}]");
+    let node = Node::of(&CONFIGURATION.replace("databases: [{name: shop, files: shop}]", &databases));
+    let sql = "SELECT n, filler FROM numbers ORDER BY n";
+    let id = node.export(sql).await["id"].as_str().unwrap().to_owned();
+    assert_eq!(node.ended(&id).await["rows"], 20_000);
+    psql(&name, "DELETE FROM numbers WHERE n % 2 = 0");
+
+    let again = node.export(sql).await;
+    assert_eq!(again["id"], id.as_str(), "no query was run");
+    let anew = json!({"sql": sql, "delivery": "blocks", "no_cache": true});
+    let anew: Value = node.ask(&anew, "application/json").await.json().await.unwrap();
+    assert_eq!(node.ended(anew["structured"]["id"].as_str().unwrap()).await["rows"], 10_000);
+
+    let preview: Value =
+        node.ask(&json!({"sql": sql, "delivery": "blocks"}), "application/json").await.json().await.unwrap();
+    let line = preview["content"][2]["text"].as_str().unwrap();
+    let mut cursor = line.split("\"cursor\": \"").nth(1).and_then(|rest| rest.split('"').next()).map(str::to_owned);
+    let mut rows = 10;
+    while let Some(at) = cursor {
+        let page = node.ask(&json!({"sql": sql, "cursor": at, "max_rows": 7_000}), "application/x-ndjson").await;
+        cursor = page.headers().get("tidegate-cursor").map(|cursor| cursor.to_str().unwrap().to_owned());
+        for line in page.text().await.unwrap().lines() {
+            rows += 1;
+            assert_eq!(serde_json::from_str::<Value>(line).unwrap()["n"], rows);
+        }
+    }
+    assert_eq!(rows, 20_000);
 }
