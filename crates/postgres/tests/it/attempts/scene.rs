@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, NoTls};
 
 use super::corpus;
@@ -122,7 +123,9 @@ impl Scene {
         let mut sessions: BTreeSet<String> =
             self.bystanders.iter().map(|bystander| format!("process {}", bystander.process)).collect();
         let mut state = self.watcher.state(process).await;
-        if state.is_err() && self.watcher.is_gone() {
+        // Whoever is told that its session ends may learn a moment later that its connection has.
+        if state.as_ref().is_err_and(|error| self.watcher.is_gone() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN))
+        {
             self.watcher = self.watcher.renewed(&self.superuser()).await;
             state = self.watcher.state(process).await;
         }

@@ -78,7 +78,8 @@ async fn live_through(carrier: Carrier, is_legacy: bool, happenings: Vec<Happeni
     let mut answered = vec![0; calls + 1];
     for _ in 0..calls {
         let answer = client.answer().await;
-        let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        let id = answer["id"].as_u64().unwrap_or_else(|| panic!("{answer}"));
+        let id = usize::try_from(id).unwrap();
         answered[id] += 1;
         let ran = server.counts.of(&format!("call {id}."));
         let is_certain = answer["error"]["data"]["mayHaveRun"] != true;
