@@ -36,8 +36,8 @@ TYPED = {
     "bridge.md": '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{'
     '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}\n'
 }
-# Pages that only describe.
-WITHOUT_COMMANDS = {"clients.md"}
+# Pages that only describe, and those whose commands need something of the reader's own: a stored result.
+WITHOUT_COMMANDS = {"clients.md", "results.md"}
 
 
 def blocks(page: Path) -> list[str]:
