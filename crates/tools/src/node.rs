@@ -3,8 +3,11 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use tidegate_core::{Error, ErrorKind, Jobs, Limits, Registry};
-use tidegate_query::{Databases, Executor, StatementCache};
+use tidegate_core::{Caller, Error, ErrorKind, Jobs, Limits, Registry};
+use tidegate_query::{Databases, Executor, StatementCache, StoredResult};
+
+/// Tools whose callers ask databases by their own right; a declared tool carries the right to its own.
+const BY_OWN_RIGHT: [&str; 2] = ["query", "sql"];
 
 /// Who the node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +55,19 @@ impl NodeView {
     /// that look at jobs answer that they are not available.
     pub fn attach(&self, registry: &Arc<Registry>) {
         self.registry.get_or_init(|| Arc::downgrade(registry));
+    }
+
+    /// That `caller` could still ask what `result` answers: it reaches the tool that was asked, and the database where that
+    /// is a right of its own.
+    ///
+    /// # Errors
+    /// `NotFound`, in the words of a result that there never was.
+    pub(crate) fn may_read(&self, result: &StoredResult, caller: &Caller) -> Result<(), Error> {
+        let head = result.head();
+        let reaches_tool = self.registry()?.state_for(caller).tool(&head.tool, caller).is_ok();
+        let reaches_database = !BY_OWN_RIGHT.contains(&&*head.tool)
+            || self.databases.of(&caller.principal).any(|database| database.name() == head.database);
+        if reaches_tool && reaches_database { Ok(()) } else { Err(head.id.absent()) }
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {

@@ -38,7 +38,12 @@ impl Paging {
             rows_max: number("limit").or_else(|| number("max_rows")),
             is_structured,
         };
-        Some(node.executor.page(cursor, page, job, reply).await)
+        let place = node.executor.place(cursor, job);
+        let place = place.and_then(|(result, row)| node.may_read(&result, job.caller()).map(|()| (result, row)));
+        Some(match place {
+            Ok((result, row)) => node.executor.page((&result, row), page, job, reply).await,
+            Err(error) => Err(error),
+        })
     }
 
     /// How many rows are wanted when `said` was said: a stored result has them all unless something was.

@@ -156,18 +156,32 @@ impl<'a> Keeper<'a> {
 }
 
 impl Executor {
-    /// Answers with the rows that `cursor` points at, of a result that an earlier answer to the same question stored; at
-    /// most `rows_max`, and as many as fit. Waits for rows that are still being written.
+    /// The result and the row that `cursor` points at, if an earlier answer to the question of `job` gave it.
     ///
     /// # Errors
     /// As [`ResultStore::place`]; `Unavailable` where nothing is stored.
-    pub async fn page(&self, cursor: &str, page: Page, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
+    pub fn place(&self, cursor: &str, job: &Job) -> Result<(Arc<StoredResult>, u64), Error> {
         let store = self.store.as_ref().ok_or_else(no_store)?;
-        let (result, row) = store.place(cursor, question_of(job), job.caller())?;
+        store.place(cursor, question_of(job), job.caller())
+    }
+
+    /// Answers with the rows of `result` from `row` on, as many as are wanted and fit. Waits for rows that are still
+    /// being written.
+    ///
+    /// # Errors
+    /// Those of blocks that cannot be read; `Unavailable` where nothing is stored.
+    pub async fn page(
+        &self,
+        (result, row): (&Arc<StoredResult>, u64),
+        page: Page,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
+        let store = self.store.as_ref().ok_or_else(no_store)?;
         let Page { format, is_list, rows_max, is_structured } = page;
         let form = Form::of(format, job.format());
         let prospect = Prospect { job, reply, rows_max, form, is_list, started: Instant::now() };
-        let place = Place { store, result: &result, row, is_linked: false, is_structured };
+        let place = Place { store, result, row, is_linked: false, is_structured };
         place.answer(&prospect, job, reply).await
     }
 }

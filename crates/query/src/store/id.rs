@@ -21,6 +21,11 @@ impl ResultId {
     pub fn uri(self) -> String {
         format!("tidegate://results/{self}")
     }
+
+    /// What is said to those for whom there is no such result.
+    pub fn absent(self) -> Error {
+        absent(self)
+    }
 }
 
 impl fmt::Display for ResultId {

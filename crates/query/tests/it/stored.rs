@@ -83,7 +83,8 @@ impl Scene {
                         rows_max: argument("limit").as_u64(),
                         is_structured: false,
                     };
-                    return executor.page(cursor, page, &job, &reply).await;
+                    let (result, row) = executor.place(cursor, &job)?;
+                    return executor.page((&result, row), page, &job, &reply).await;
                 }
                 let question = Question {
                     database,

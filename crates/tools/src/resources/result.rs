@@ -23,20 +23,17 @@ const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// The resources of stored results; none where nothing is stored.
 pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
-    let Some(store) = node.executor.store() else { return Vec::new() };
-    let manifest = template(MANIFEST, "stored_result", "The manifest of a stored result", Manifest(store.clone()));
+    if node.executor.store().is_none() {
+        return Vec::new();
+    }
+    let manifest = template(MANIFEST, "stored_result", "The manifest of a stored result", Manifest(node.clone()));
     let block = template(
         BLOCK,
         "stored_result_block",
         "One block of a stored result, as an Arrow stream",
-        OneBlock { store: store.clone() },
+        OneBlock(node.clone()),
     );
-    let data = template(
-        DATA,
-        "stored_result_data",
-        "The rows of a stored result",
-        Data { store: store.clone(), node: Arc::downgrade(node) },
-    );
+    let data = template(DATA, "stored_result_data", "The rows of a stored result", Data(node.clone()));
     vec![
         ResourceTemplate { mime_type: Some(JSON.to_owned()), ..manifest },
         ResourceTemplate { mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()), ..block },
@@ -52,33 +49,34 @@ fn template(text: &str, name: &str, description: &str, handler: impl Handler) ->
     template
 }
 
-/// The result that the call names, if it belongs to the caller.
-fn asked(store: &ResultStore, job: &Job) -> Result<Arc<StoredResult>, Error> {
-    let name = job.variable("id").unwrap_or_default();
-    store.get(name.parse()?, job.caller())
+/// The store, and in it the result that the call names, if it belongs to the caller, who still may ask for it.
+fn asked<'a>(node: &'a NodeView, job: &Job) -> Result<(&'a Arc<ResultStore>, Arc<StoredResult>), Error> {
+    let no_store = || Error::internal("stored results are offered where none are kept");
+    let store = node.executor.store().ok_or_else(no_store)?;
+    let result = store.get(job.variable("id").unwrap_or_default().parse()?, job.caller())?;
+    node.may_read(&result, job.caller())?;
+    Ok((store, result))
 }
 
-struct Manifest(Arc<ResultStore>);
+struct Manifest(Arc<NodeView>);
 
 #[async_trait]
 impl Handler for Manifest {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let result = asked(&self.0, &job)?;
+        let (store, result) = asked(&self.0, &job)?;
         let has_links = !matches!(job.caller().origin.transport, TransportKind::Stdio | TransportKind::CommandLine);
         let reader = has_links.then(|| job.caller());
-        reply.text(self.0.manifest(&result, reader).to_string()).await?;
+        reply.text(store.manifest(&result, reader).to_string()).await?;
         Ok(Metadata::new())
     }
 }
 
-struct OneBlock {
-    store: Arc<ResultStore>,
-}
+struct OneBlock(Arc<NodeView>);
 
 #[async_trait]
 impl Handler for OneBlock {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let result = asked(&self.store, &job)?;
+        let (_, result) = asked(&self.0, &job)?;
         let name = job.variable("block").unwrap_or_default();
         let absent = || {
             let id = result.head().id;
@@ -130,20 +128,16 @@ async fn embedded(job: &Job, reply: &ReplySender, bytes: &Bytes) -> Result<Metad
     Ok(Metadata::new())
 }
 
-struct Data {
-    store: Arc<ResultStore>,
-    // The node's registry owns this handler.
-    node: std::sync::Weak<NodeView>,
-}
+struct Data(Arc<NodeView>);
 
 #[async_trait]
 impl Handler for Data {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let result = asked(&self.store, &job)?;
+        let (store, result) = asked(&self.0, &job)?;
         let takes_part = job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true));
         whole(&result, takes_part)?;
         // A download lives as long as what it follows.
-        job.extend(self.store.limits().timeout);
+        job.extend(store.limits().timeout);
         match job.format() {
             None => self.first_rows(&result, &job, &reply).await,
             Some(AnswerFormat::Arrow) => spliced(&result, takes_part, &job, &reply).await,
@@ -159,12 +153,10 @@ impl Handler for Data {
 impl Data {
     /// As much as a model may be made to read.
     async fn first_rows(&self, result: &Arc<StoredResult>, job: &Arc<Job>, reply: &ReplySender) -> Result<(), Error> {
-        let gone = || Error::new(ErrorKind::Unavailable, "the server is shutting down");
-        let node = self.node.upgrade().ok_or_else(gone)?;
         let rows = Rows { schema: result.schema().clone(), batches: result.rows_from(0) };
         let more = "Page through the rest with the cursor, or get it over HTTP.".to_owned();
         let presentation = Presentation { more, ..Presentation::default() };
-        node.executor.answer_rows(rows, presentation, job, reply).await.map(drop)
+        self.0.executor.answer_rows(rows, presentation, job, reply).await.map(drop)
     }
 }
 

@@ -156,6 +156,29 @@ async fn to_everybody_else_a_result_does_not_exist() {
 }
 
 #[tokio::test]
+async fn whoever_loses_the_right_to_ask_loses_what_was_stored() {
+    let node = Node::start();
+    let id = node.export(MANY).await["id"].as_str().unwrap().to_owned();
+    node.ended(&id).await;
+    let other = CONFIGURATION
+        .replace(
+            "databases: [{name: shop, files: shop}]",
+            "databases: [{name: shop, files: shop}, {name: other, files: shop}]",
+        )
+        .replace("databases: [shop]}", "databases: [other]}");
+    node.configured.write(&other);
+    let began = std::time::Instant::now();
+    while node.get(&format!("/results/{id}"), Some(&node.ann)).await.status() != StatusCode::NOT_FOUND {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "it is still given");
+        tokio::task::yield_now().await;
+    }
+    for path in ["/blocks/0", "/data"] {
+        let answer = node.get(&format!("/results/{id}{path}"), Some(&node.ann)).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_killed_server_leaves_is_a_part_that_says_so() {
     let node = Node::start();
     let id = node.export(ENDLESS).await["id"].as_str().unwrap().to_owned();
