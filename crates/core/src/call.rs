@@ -140,4 +140,4 @@ impl LogLevel {
 }
 
 /// The values of a resource template's variables, by name.
-pub(crate) type Variables = BTreeMap<String, String>;
+pub type Variables = BTreeMap<String, String>;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::access::Access;
+use crate::call::Variables;
 use crate::completion::Completer;
 use crate::content::{Annotations, Icon};
 use crate::error::Error;
@@ -40,6 +41,8 @@ pub struct Resource {
     pub limits: CallLimits,
     /// How long clients may keep what they read; not at all without it.
     pub cache: Option<CacheHint>,
+    /// Tells whether it has changed; without one it does so with the registry alone.
+    pub watcher: Option<Arc<dyn Watcher>>,
     /// The code that reads it.
     pub handler: Arc<dyn Handler>,
 }
@@ -59,6 +62,7 @@ impl Resource {
             access: Access::default(),
             limits: CallLimits::default(),
             cache: None,
+            watcher: None,
             handler,
         }
     }
@@ -87,6 +91,8 @@ pub struct ResourceTemplate {
     pub limits: CallLimits,
     /// How long clients may keep what they read; not at all without it.
     pub cache: Option<CacheHint>,
+    /// Tells whether one of them has changed; without one they do so with the registry alone.
+    pub watcher: Option<Arc<dyn Watcher>>,
     /// The code that reads one of them.
     pub handler: Arc<dyn Handler>,
     /// Completes its variables.
@@ -109,6 +115,7 @@ impl ResourceTemplate {
             access: Access::default(),
             limits: CallLimits::default(),
             cache: None,
+            watcher: None,
             handler,
             completer: None,
             lister: None,
@@ -124,6 +131,18 @@ pub trait ResourceLister: Send + Sync + 'static {
     /// # Errors
     /// Any [`Error`], written for the caller.
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error>;
+}
+
+/// Tells whether what a resource holds has changed, for those who want to hear of it.
+#[async_trait]
+pub trait Watcher: Send + Sync + 'static {
+    /// A stamp of what the resource holds now for `principal`: as long as it is equal, nothing has changed. None when
+    /// the resource is gone. `variables` are those of its template, percent-decoded. Must be cheap: it is asked for
+    /// again and again while somebody listens.
+    ///
+    /// # Errors
+    /// When it cannot be told now; it counts as unchanged then.
+    async fn stamp(&self, variables: &Variables, principal: &Principal) -> Result<Option<String>, Error>;
 }
 
 impl fmt::Debug for Resource {

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::nearest::nearest;
 use crate::principal::Principal;
 use crate::prompt::Prompt;
-use crate::resource::{Resource, ResourceTemplate};
+use crate::resource::{Resource, ResourceTemplate, Watcher};
 use crate::tool::Tool;
 
 /// How long clients may keep what was listed or read.
@@ -286,6 +286,15 @@ impl Snapshot {
     /// Whether there is a resource of that URI that the caller may reach.
     pub fn has_resource(&self, uri: &str, caller: &Caller) -> bool {
         self.readable(uri, caller).is_some()
+    }
+
+    /// What tells whether the resource of that URI has changed, and the values of its template's variables; none where
+    /// it does so with the registry alone.
+    pub fn watcher(&self, uri: &str, caller: &Caller) -> Option<(Arc<dyn Watcher>, Variables)> {
+        match self.readable(uri, caller)? {
+            Readable::Resource(resource) => Some((resource.watcher.clone()?, Variables::new())),
+            Readable::Template(template, variables) => Some((template.watcher.clone()?, variables)),
+        }
     }
 
     /// The media type of the resource of that URI, if it is known before it is read.
