@@ -1,15 +1,17 @@
 //! What a request gets: nothing, one message, or a message that is written while it is produced.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use tidegate_core::{Notice, Reply, ReplyEvent};
+use tidegate_core::{Asked, Error, ErrorKind, Notice, Outcome, Reply, ReplyEvent, Said};
 
-use crate::encode::ReplyEncoder;
+use crate::encode::{Envelope, ReplyEncoder};
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::revision::Dialect;
+use crate::rounds::ThisRound;
+use crate::session::Session;
 use crate::wire::notice;
 
 /// Frames of a short answer that are joined to one message; a chunk is at most some 64 KiB.
@@ -49,10 +51,21 @@ impl Message {
 /// A part of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A whole notification that belongs to the request. Only before the first piece.
+    /// A whole message that belongs to the request: a notification, or a request of ours to a legacy client. Only before
+    /// the first piece.
     Notification(Bytes),
     /// The next bytes of the response message.
     Piece(Bytes),
+}
+
+/// How the handler of a call asks its client.
+pub(crate) enum Asks {
+    /// It cannot.
+    Nobody,
+    /// The call ends with the questions and comes again.
+    NextRound(ThisRound),
+    /// By requests of ours, while the call goes on.
+    Live(Arc<Session>),
 }
 
 /// A streamed answer. Dropping it cancels the call.
@@ -61,7 +74,8 @@ pub struct AnswerStream {
     encoder: Box<dyn ReplyEncoder>,
     guard: Option<InFlightGuard>,
     progress_token: Option<String>,
-    dialect: &'static Dialect,
+    envelope: Envelope,
+    asks: Asks,
     /// What was read while waiting for the first piece.
     ready: VecDeque<Frame>,
     last_progress: f64,
@@ -75,17 +89,19 @@ impl AnswerStream {
     pub(crate) fn new(
         reply: Reply,
         encoder: Box<dyn ReplyEncoder>,
+        envelope: Envelope,
         guard: Option<InFlightGuard>,
+        asks: Asks,
         progress_token: Option<String>,
         wants_notices: bool,
-        dialect: &'static Dialect,
     ) -> Self {
         Self {
             reply,
             encoder,
             guard,
             progress_token,
-            dialect,
+            envelope,
+            asks,
             ready: VecDeque::new(),
             last_progress: f64::NEG_INFINITY,
             wants_notices,
@@ -95,14 +111,18 @@ impl AnswerStream {
         }
     }
 
-    /// Whoever wants news gets a stream at once. For everybody else this waits until there is something to say, so that a call that fails early can be answered as
-    /// an error, and one that ends early as one whole message.
+    /// Whoever wants news gets a stream at once. For everybody else this waits until there is something to say, so that a
+    /// call that fails early can be answered as an error, and one that ends early as one whole message.
     pub(crate) async fn begin(mut self) -> Answer {
         if self.wants_notices {
             return Answer::Stream(self);
         }
         let Some(first) = self.next().await else { return Answer::Silence };
+        let is_question = matches!(first, Frame::Notification(_));
         self.ready.push_back(first);
+        if is_question {
+            return Answer::Stream(self);
+        }
         // A short answer is over by now, or nearly so; as one message it needs no chunks.
         tokio::task::yield_now().await;
         while !self.has_ended && self.ready.len() < JOINED_FRAMES_MAX {
@@ -132,24 +152,28 @@ impl AnswerStream {
 
     async fn produce(&mut self) -> Option<Frame> {
         while !self.has_ended {
-            let event = match &self.guard {
+            let said = match &self.guard {
                 Some(guard) => tokio::select! {
                     biased;
                     () = guard.token().cancelled() => return None,
-                    event = self.reply.next() => event,
+                    said = self.reply.next_said() => said,
                 },
-                None => self.reply.next().await,
+                None => self.reply.next_said().await,
             };
-            if let Some(frame) = self.frame_of(event?) {
+            let frame = match said? {
+                Said::Event(event) => self.frame_of(event),
+                Said::Asked(asked) => self.question_of(asked),
+            };
+            if let Some(frame) = frame {
                 return Some(frame);
             }
         }
         None
     }
 
-    /// Whether notifications may come before the response.
+    /// Whether notifications or requests of ours may come before the response.
     pub fn may_notify(&self) -> bool {
-        self.wants_notices && !self.has_begun
+        (self.wants_notices || matches!(self.asks, Asks::Live(_))) && !self.has_begun
     }
 
     /// Whether the response message is complete.
@@ -162,7 +186,7 @@ impl AnswerStream {
             ReplyEvent::Chunk(tidegate_core::Chunk::Notice(news)) => return self.notification_of(&news),
             ReplyEvent::Chunk(chunk) => self.encoder.chunk(chunk),
             ReplyEvent::End(outcome) => {
-                let (piece, error_code) = self.encoder.end(outcome);
+                let (piece, error_code) = self.end(outcome);
                 self.has_ended = true;
                 self.error_code = error_code;
                 piece
@@ -170,6 +194,32 @@ impl AnswerStream {
         };
         self.has_begun |= !piece.is_empty();
         (!piece.is_empty()).then_some(Frame::Piece(piece))
+    }
+
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+        let Outcome::Failed(error) = outcome else { return self.encoder.end(outcome) };
+        if error.kind() != ErrorKind::InputRequired {
+            return self.encoder.end(Outcome::Failed(error));
+        }
+        match std::mem::replace(&mut self.asks, Asks::Nobody) {
+            Asks::NextRound(round) if !self.has_begun => {
+                let job = self.reply.job();
+                match round.ask(self.envelope.clone(), &error, job.target().name(), job.arguments()) {
+                    Ok(response) => (response, None),
+                    Err(error) => (self.envelope.error(&error), Some(error.code)),
+                }
+            }
+            // What was said cannot be unsaid, and would be said twice.
+            _ => self.encoder.end(Outcome::Failed(Error::internal("a handler asked after it had begun to answer"))),
+        }
+    }
+
+    /// A request of ours. It has no place within a response, and then its handler is told that there is no answer.
+    fn question_of(&mut self, asked: Asked) -> Option<Frame> {
+        match &self.asks {
+            Asks::Live(session) if !self.has_begun => session.questions().ask(asked).map(Frame::Notification),
+            _ => None,
+        }
     }
 
     /// Progress only rises, and no notification comes once the response has begun.
@@ -183,6 +233,6 @@ impl AnswerStream {
             }
             self.last_progress = *done;
         }
-        notice(news, self.progress_token.as_deref(), self.dialect).map(Frame::Notification)
+        notice(news, self.progress_token.as_deref(), self.envelope.dialect).map(Frame::Notification)
     }
 }

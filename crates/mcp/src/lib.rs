@@ -6,13 +6,17 @@
 mod answer;
 mod batch;
 mod bounded;
+mod calls;
 mod cursor;
 mod encode;
 mod in_flight;
 mod jsonrpc;
 mod list;
+mod questions;
 mod request_meta;
+mod request_state;
 mod revision;
+mod rounds;
 mod service;
 mod session;
 mod subscribe;
@@ -21,7 +25,9 @@ mod wire;
 pub use answer::{Answer, AnswerStream, Frame, Message};
 pub use bounded::NAME_BYTES_MAX;
 pub use in_flight::{InFlight, InFlightGuard};
-pub use jsonrpc::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, RpcError, decode};
+pub use jsonrpc::{
+    BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, Response, RpcError, decode,
+};
 pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
 pub use service::{Peer, Service};

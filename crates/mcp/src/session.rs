@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
-use tidegate_core::LogLevel;
+use tidegate_core::{Abilities, LogLevel};
 
 use crate::in_flight::InFlight;
+use crate::questions::Questions;
 use crate::revision::Revision;
 
 /// No message at all is wanted; above every level.
@@ -22,11 +23,20 @@ pub struct Session {
     log_level: AtomicU8,
     in_flight: Arc<InFlight>,
     subscriptions: Mutex<BTreeSet<String>>,
+    abilities: Abilities,
+    questions: Questions,
 }
 
 impl Session {
-    pub(crate) fn new(revision: Revision, in_flight: Arc<InFlight>) -> Self {
-        Self { revision, log_level: AtomicU8::new(SILENT), in_flight, subscriptions: Mutex::default() }
+    pub(crate) fn new(revision: Revision, abilities: Abilities, in_flight: Arc<InFlight>) -> Self {
+        Self {
+            revision,
+            log_level: AtomicU8::new(SILENT),
+            in_flight,
+            subscriptions: Mutex::default(),
+            abilities,
+            questions: Questions::default(),
+        }
     }
 
     /// The revision that was agreed on.
@@ -37,6 +47,16 @@ impl Session {
     /// Its open requests.
     pub fn in_flight(&self) -> &Arc<InFlight> {
         &self.in_flight
+    }
+
+    /// What its client can do.
+    pub(crate) fn abilities(&self) -> Abilities {
+        self.abilities
+    }
+
+    /// The questions that its client has yet to answer.
+    pub(crate) fn questions(&self) -> &Questions {
+        &self.questions
     }
 
     /// Notes that it wants to hear of a resource; false when it wants to hear of too many.

@@ -74,7 +74,7 @@ impl Conversation {
             Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request).await,
             Incoming::Request(request) => self.take(request, caller, identity).await,
             Incoming::Notification(notification) => self.service.notified(&notification, &self.peer(caller)),
-            Incoming::Response => {}
+            Incoming::Response(response) => self.service.answered(&response, &self.peer(caller)),
             Incoming::Batch(messages) => self.take_batch(messages, caller, identity.clone()).await,
         }
     }
@@ -85,7 +85,7 @@ impl Conversation {
             (Ok(incoming), Ok(caller)) => self.hear(incoming, caller, identity).await,
             (Ok(Incoming::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
             (Ok(Incoming::Batch(_)), Err(error)) => self.refuse(None, &error).await,
-            (Ok(Incoming::Notification(_) | Incoming::Response), Err(_)) => {}
+            (Ok(Incoming::Notification(_) | Incoming::Response(_)), Err(_)) => {}
             (Err(rejection), _) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
         }
     }
@@ -156,6 +156,7 @@ impl Conversation {
         Peer {
             caller,
             carries: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.carried_bytes_max) },
+            can_be_asked: true,
             session: self.session.lock().clone(),
             in_flight: Some(self.in_flight.clone()),
         }

@@ -4,11 +4,12 @@
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate_core::{Chunk, Content, Error, Metadata, Outcome};
+use tidegate_core::{Chunk, Content, Error, ErrorKind, Metadata, Outcome};
 
 use super::ReplyEncoder;
 use super::envelope::Envelope;
 use super::text::Blocks;
+use crate::jsonrpc::RpcError;
 use crate::wire::content_block;
 
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
@@ -97,6 +98,13 @@ impl ReplyEncoder for CallToolEncoder {
     fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
+            // What a client must declare is no affair of the model.
+            Outcome::Failed(error)
+                if error.kind() == ErrorKind::Incapable && self.envelope.dialect.stateless && !self.has_begun =>
+            {
+                let error = RpcError::from_error(&error, None, self.envelope.dialect);
+                (self.envelope.error(&error), Some(error.code))
+            }
             Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
         }
     }

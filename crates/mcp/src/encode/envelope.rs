@@ -16,6 +16,29 @@ pub(crate) struct Envelope {
     pub dialect: &'static Dialect,
     /// The server's identity as JSON text.
     pub server_info: Arc<str>,
+    /// What sort of result it is.
+    pub result_type: ResultType,
+}
+
+/// What sort of result answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultType {
+    /// What was asked for.
+    Complete,
+    /// Questions that must be answered first.
+    InputRequired,
+    /// A task that goes on (extension `io.modelcontextprotocol/tasks`).
+    Task,
+}
+
+impl ResultType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::InputRequired => "input_required",
+            Self::Task => "task",
+        }
+    }
 }
 
 impl Envelope {
@@ -41,7 +64,9 @@ impl Envelope {
                 separator = ",";
             }
             closing.push_str(separator);
-            closing.push_str("\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
+            closing.push_str("\"resultType\":\"");
+            closing.push_str(self.result_type.name());
+            closing.push_str("\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
             closing.push_str(&self.server_info);
             for (key, value) in metadata {
                 closing.push_str(&format!(",{}:{value}", Value::from(key.as_str())));
@@ -62,6 +87,11 @@ impl Envelope {
         message.push_str(members);
         message.push_str(&self.close(metadata, cache, !members.is_empty()));
         message.into()
+    }
+
+    /// The same for another sort of result.
+    pub(crate) fn of_type(self, result_type: ResultType) -> Self {
+        Self { result_type, ..self }
     }
 
     /// A whole error response.

@@ -8,6 +8,7 @@ use tidegate_core::{Error, ErrorKind};
 
 use super::id::RequestId;
 use crate::revision::{Dialect, Revision};
+use crate::wire::client_capabilities;
 
 /// An error that answers a whole request.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +34,8 @@ impl RpcError {
     pub const INTERNAL_ERROR: i64 = -32_603;
     /// HTTP headers and body disagree (2026-07-28).
     pub const HEADER_MISMATCH: i64 = -32_020;
+    /// The client has not declared what the request needs (2026-07-28).
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32_021;
     /// A revision that we do not speak (2026-07-28).
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
     /// A resource that does not exist, up to 2025-11-25.
@@ -90,9 +93,15 @@ impl RpcError {
             | ErrorKind::TimedOut
             | ErrorKind::Cancelled
             | ErrorKind::TooLarge
-            | ErrorKind::Unavailable => Self::REFUSED,
+            | ErrorKind::Unavailable
+            | ErrorKind::InputRequired => Self::REFUSED,
+            ErrorKind::Incapable if dialect.stateless => Self::MISSING_CLIENT_CAPABILITY,
+            ErrorKind::Incapable => Self::REFUSED,
         };
         let mut data = json!({"kind": error.kind().name()});
+        if code == Self::MISSING_CLIENT_CAPABILITY {
+            data["requiredCapabilities"] = client_capabilities(error.needs());
+        }
         if let Some(uri) = resource {
             data["uri"] = uri.into();
         }

@@ -68,6 +68,7 @@ impl Client {
         let mut peer = Peer {
             caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
             carries: Budget::default(),
+            can_be_asked: true,
             session: None,
             in_flight: Some(in_flight.clone()),
         };

@@ -50,7 +50,7 @@ pub(super) async fn post(
     match read {
         Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
         Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
-        Ok(Ok(Incoming::Response)) => accepted(),
+        Ok(Ok(Incoming::Response(response))) => hear_response(&door, &head, &response),
         Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, &shown, messages).await,
         Ok(Err(rejection)) => {
             door.tell_of_refusal(TRANSPORT, &rejection.error.message);
@@ -243,6 +243,15 @@ fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> R
         let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
         let peer = door.peer(&head.caller, Some(session.session.clone()), false);
         door.service.notified(notification, &peer);
+    }
+    accepted()
+}
+
+/// What a client answers to a request of ours, which it read on the event stream of its own request.
+fn hear_response(door: &Door, head: &Head, response: &tidegate_mcp::Response) -> Response {
+    if let Ok(id) = session_id(&head.headers, None) {
+        let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
+        door.service.answered(response, &door.peer(&head.caller, Some(session.session.clone()), false));
     }
     accepted()
 }
