@@ -31,7 +31,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
         CallTool(node.clone()),
     );
     // The budget of the called tool counts, and what the transport can carry.
-    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), body: None })
+    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), ..CallLimits::default() })
 }
 
 struct CallTool(Arc<NodeView>);
