@@ -20,6 +20,7 @@ mod rounds;
 mod service;
 mod session;
 mod subscribe;
+mod tasks;
 mod wire;
 
 pub use answer::{Answer, AnswerStream, Frame, Message};
@@ -32,4 +33,5 @@ pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
 pub use service::{Peer, Service};
 pub use session::Session;
+pub use tasks::TaskFolder;
 pub use wire::{About, content_json, tool_json};

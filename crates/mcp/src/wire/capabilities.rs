@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::input::TASKS_EXTENSION;
 use crate::revision::Dialect;
 
 /// The server's capabilities. Changes are announced to legacy sessions; a modern client would
@@ -12,6 +13,9 @@ pub(crate) fn server_capabilities(dialect: &Dialect) -> Value {
     let mut capabilities = json!({"tools": list(), "resources": list(), "prompts": list(), "logging": {}});
     if announces {
         capabilities["resources"]["subscribe"] = true.into();
+    }
+    if dialect.stateless {
+        capabilities["extensions"] = json!({TASKS_EXTENSION: {}});
     }
     if dialect.annotations {
         capabilities["completions"] = json!({});

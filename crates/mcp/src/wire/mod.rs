@@ -14,7 +14,7 @@ pub use about::About;
 pub(crate) use about::implementation;
 pub(crate) use capabilities::server_capabilities;
 pub(crate) use content::{content_block, resource_contents};
-pub(crate) use input::{TASKS_EXTENSION, abilities, client_capabilities, input_answer, input_request, input_requests};
+pub(crate) use input::{abilities, client_capabilities, input_answer, input_request, input_requests};
 pub use newest::{content_json, tool_json};
 pub(crate) use notification::{ListKind, list_changed, notice, request, resource_updated};
 pub(crate) use prompt::{prompt, prompt_message};

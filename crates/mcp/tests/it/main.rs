@@ -10,6 +10,7 @@
 //! - `call_tool`: results written while they are produced; `structured`: data beside them.
 //! - `notices`: progress and log messages, and when they are silent.
 //! - `cancellation`: silence after it, and ids in flight.
+//! - `tasks`: calls that become tasks, and what a restart leaves of them.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -32,3 +33,4 @@ mod prompts;
 mod resources;
 mod schema;
 mod structured;
+mod tasks;
