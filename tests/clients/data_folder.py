@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 # The folder's name is the database's name.
@@ -40,20 +42,45 @@ databases:
     files: {shop}
   - name: large
     files: {large}
+  - name: ledger
+    sqlite: {ledger}
 tools:
   - name: largest
     description: The longest message that the default bounds allow, as CSV; its rows come as structured content once more.
     database: {database}
     sql: SELECT repeat(chr(1), 39695) AS t
+  - name: refund
+    description: Refunds an order, when a person agrees.
+    database: ledger
+    sql: INSERT INTO refunds (purchase, amount) VALUES (:purchase, :amount) RETURNING amount
+    transaction: {{writes: true}}
+    confirm: "Refund {{{{amount}}}} for order {{{{purchase}}}}?"
+    input: {{purchase: {{type: integer}}, amount: {{type: number}}}}
+  - name: orders_of
+    description: The orders of one customer.
+    database: {database}
+    sql: SELECT id FROM orders WHERE customer = :customer ORDER BY id
+    input: {{customer: {{type: string, ask: "Which customer?"}}}}
+limits:
+  task_after: 1s
 """
 
 
 def write_configuration(parent: Path, shop: Path, large: Path) -> Path:
-    """Writes the configuration that serves both folders, and a tool beside them, into `parent`."""
+    """Writes the configuration that serves both folders, a ledger, and tools beside them, into `parent`."""
     file = parent / "tidegate.yaml"
     # A JSON text is one of YAML, whatever the path has in it.
-    paths = {"shop": json.dumps(str(shop)), "large": json.dumps(str(large))}
+    paths = {name: json.dumps(str(path)) for name, path in {"shop": shop, "large": large, "ledger": write_ledger(parent)}.items()}
     file.write_text(CONFIGURATION.format(database=DATABASE, **paths), encoding="utf-8")
+    return file
+
+
+def write_ledger(parent: Path) -> Path:
+    """Writes an empty ledger, which a tool writes into, into `parent`."""
+    file = parent / "ledger.db"
+    with closing(sqlite3.connect(file)) as ledger:
+        ledger.execute("CREATE TABLE refunds (purchase INTEGER NOT NULL, amount REAL NOT NULL)")
+        ledger.commit()
     return file
 
 

@@ -35,6 +35,11 @@ let passed = 0;
 let failed = 0;
 let subject = "";
 
+/** What is under test from here on; it stands before each check's name. */
+export function under(what) {
+  subject = what;
+}
+
 export async function check(name, body) {
   try {
     await body();
@@ -53,7 +58,13 @@ function describe(error) {
   return `${error}${place ? ` (${place.trim()})` : ""}`;
 }
 
-const textsOf = (result) => result.content.filter((block) => block.type === "text").map((block) => block.text);
+/** What `wait` gives, unless that takes longer than anything may: then an error that says `failure`. */
+export function withinReason(failure, wait) {
+  const late = new Promise((_, reject) => setTimeout(() => reject(new Error(failure)), WAIT_MS_MAX).unref());
+  return Promise.race([wait(), late]);
+}
+
+export const textsOf = (result) => result.content.filter((block) => block.type === "text").map((block) => block.text);
 
 /** The same comparison as in questions.py. */
 function compare(question, result) {
@@ -134,7 +145,7 @@ async function checkLongCall(client, call) {
 /** Asks everything over each transport in turn and ends the process. */
 export async function run(name, transports, { connect, call, revisionOf, revision }) {
   for (const transport of transports) {
-    subject = `${name} ${transport}`;
+    under(`${name} ${transport}`);
     await check("it connects", async () => {
       const client = await connect(transport);
       await check(`it negotiates ${revision}`, () => assert.equal(revisionOf(client), revision));
@@ -147,6 +158,11 @@ export async function run(name, transports, { connect, call, revisionOf, revisio
       await client.close();
     });
   }
+  finish();
+}
+
+/** Prints the closing line and ends the process. */
+export function finish() {
   console.log(`${passed} passed, ${failed} failed`);
   process.exit(failed > 0 || passed === 0 ? 1 : 0);
 }

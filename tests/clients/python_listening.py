@@ -1,0 +1,154 @@
+"""PyPI `mcp` 2.x as a client that listens: `subscriptions/listen` as a modern one, `resources/subscribe` as a legacy one.
+
+    python_listening.py TRANSPORT…
+
+What it hears of is changed on disk. Runs under `with_server.py`.
+"""
+
+import sys
+import warnings
+from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+from changes import add_row, offer_tool
+from mcp import Client
+from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification, ToolListChangedNotification
+from python_client import REVISIONS, WAIT_SECONDS_MAX, connect
+from report import Report
+
+# Of all that is asked over one transport in one way; much longer than it takes.
+CHECKS_SECONDS_MAX = 180
+UNKNOWN = "tidegate://nowhere/nothing"
+EVENTS_KEPT = 1_000
+numbers = count()
+
+# A legacy method of the client is deprecated; here it is meant.
+warnings.simplefilter("ignore", DeprecationWarning)
+
+
+async def table_of(client: Client) -> str:
+    resources = (await client.list_resources()).resources
+    return next(str(resource.uri) for resource in resources if "orders" in str(resource.uri))
+
+
+async def names_of(client: Client) -> set[str]:
+    return {tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools}
+
+
+def new_tool() -> str:
+    name = f"came_{next(numbers)}"
+    offer_tool(name)
+    return name
+
+
+async def check_modern(transport: str, report: Report) -> None:
+    async with Client(connect(transport), read_timeout_seconds=WAIT_SECONDS_MAX) as client:
+        table = await table_of(client)
+        with report.check("what does not exist is left out of what is honoured"):
+            async with client.listen(tools_list_changed=True, resource_subscriptions=[table, UNKNOWN]) as heard:
+                assert heard.honored.tools_list_changed, heard.honored
+                assert heard.honored.resource_subscriptions == [table], heard.honored
+                assert not heard.honored.prompts_list_changed, heard.honored
+        with report.check("a change of the configuration is heard, and what was not asked for is not"):
+            async with client.listen(tools_list_changed=True) as heard:
+                name = new_tool()
+                assert await anext(heard) == ToolsListChanged()
+                assert name in await names_of(client)
+            async with client.listen(resources_list_changed=True) as heard:
+                new_tool()
+                assert await anext(heard) == ResourcesListChanged()
+        with report.check("a changed file of a table is heard"):
+            async with client.listen(resource_subscriptions=[table]) as heard:
+                add_row()
+                assert await anext(heard) == ResourceUpdated(uri=table)
+        with report.check("two streams of one client each hear it"):
+            async with client.listen(resource_subscriptions=[table]) as one, client.listen(tools_list_changed=True) as other:
+                assert one.subscription_id != other.subscription_id
+                add_row()
+                assert await anext(one) == ResourceUpdated(uri=table)
+                new_tool()
+                assert await anext(other) == ToolsListChanged()
+        with report.check("the connection lives on when nobody listens any more"):
+            assert "list_databases" in await names_of(client)
+
+
+@asynccontextmanager
+async def legacy(transport: str) -> AsyncIterator[tuple[Client, MemoryObjectReceiveStream[Any]]]:
+    """A client of an older revision, and the notifications that come to it."""
+    sender, receiver = anyio.create_memory_object_stream[Any](EVENTS_KEPT)
+
+    async def hear(message: Any) -> None:
+        sender.send_nowait(message)
+
+    with sender, receiver:
+        async with Client(
+            connect(transport), mode="legacy", message_handler=hear, read_timeout_seconds=WAIT_SECONDS_MAX
+        ) as client:
+            yield client, receiver
+
+
+async def heard_of(events: MemoryObjectReceiveStream[Any], kind: type) -> Any:
+    async for event in events:
+        if isinstance(event, kind):
+            return event
+    raise AssertionError(f"the connection ended without a {kind.__name__}")
+
+
+async def listed(events: MemoryObjectReceiveStream[Any]) -> None:
+    """Waits until the lists changed, until which no resource may have."""
+    async for event in events:
+        assert not isinstance(event, ResourceUpdatedNotification), event
+        if isinstance(event, ToolListChangedNotification):
+            return
+
+
+async def check_legacy(transport: str, report: Report) -> None:
+    async with legacy(transport) as (client, events):
+        table = await table_of(client)
+        with report.check("a change of the configuration is heard"):
+            name = new_tool()
+            await heard_of(events, ToolListChangedNotification)
+            assert name in await names_of(client)
+            await heard_of(events, ResourceListChangedNotification)
+        with report.check("a table that is subscribed to is heard of"):
+            await client.subscribe_resource(table)
+            add_row()
+            event = await heard_of(events, ResourceUpdatedNotification)
+            assert str(event.params.uri) == table, event
+        with report.check("one that is subscribed to no more is not"):
+            await client.unsubscribe_resource(table)
+            while events.statistics().current_buffer_used:
+                events.receive_nowait()
+            add_row()
+            # A new configuration counts as a change of each resource. What there is to say of the first one is said
+            # when the second one is.
+            for _ in range(2):
+                new_tool()
+                await listed(events)
+        with report.check("what does not exist cannot be subscribed to"):
+            try:
+                await client.subscribe_resource(UNKNOWN)
+            except MCPError as error:
+                assert error.code in (-32602, -32002), error
+            else:
+                raise AssertionError("it was subscribed to")
+
+
+async def main(transports: list[str]) -> int:
+    report = Report()
+    for transport in transports:
+        for mode in REVISIONS:
+            report.subject = f"python listening {transport} {mode}"
+            with report.check("it comes to its end"), anyio.fail_after(CHECKS_SECONDS_MAX):
+                await (check_legacy if mode == "legacy" else check_modern)(transport, report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main, sys.argv[1:]))
