@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 const { TIDEGATE_BINARY, TIDEGATE_CONFIGURATION, TIDEGATE_NODE_PACKAGES, TIDEGATE_PYTHON, TIDEGATE_RECORDINGS, TIDEGATE_URL } =
   process.env;
@@ -17,6 +18,9 @@ const WAIT_MS_MAX = 60_000;
 
 /** The packages lie in a cache folder, TIDEGATE_NODE_PACKAGES, so they are required from there. */
 export const packages = createRequire(join(TIDEGATE_NODE_PACKAGES, "package.json"));
+
+/** A module of a package that can only be imported, by its path. */
+export const imported = (path) => import(pathToFileURL(join(TIDEGATE_NODE_PACKAGES, "node_modules", path)));
 
 /** The addresses of the doors, through the recording proxy. */
 export const ADDRESSES = {
@@ -60,7 +64,7 @@ function describe(error) {
 
 /** What `wait` gives, unless that takes longer than anything may: then an error that says `failure`. */
 export function withinReason(failure, wait) {
-  const late = new Promise((_, reject) => setTimeout(() => reject(new Error(failure)), WAIT_MS_MAX).unref());
+  const late = new Promise((_, reject) => setTimeout(() => reject(new Error(failure)), WAIT_MS_MAX));
   return Promise.race([wait(), late]);
 }
 
