@@ -25,7 +25,7 @@ pub enum Answer {
     /// One whole message.
     Whole(Message),
     /// Notifications and the pieces of one message, while they are produced.
-    Stream(AnswerStream),
+    Stream(Box<AnswerStream>),
 }
 
 /// A whole response message.
@@ -132,13 +132,13 @@ impl AnswerStream {
     /// call that fails early can be answered as an error, and one that ends early as one whole message.
     pub(crate) async fn begin(mut self) -> Answer {
         if self.wants_notices {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let Some(first) = self.next().await else { return Answer::Silence };
         let is_question = matches!(first, Frame::Notification(_));
         self.ready.push_back(first);
         if is_question {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         // A short answer is over by now, or nearly so; as one message it needs no chunks.
         tokio::task::yield_now().await;
@@ -150,7 +150,7 @@ impl AnswerStream {
             }
         }
         if !self.has_ended {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let pieces = self.ready.iter().map(|frame| match frame {
             Frame::Notification(bytes) | Frame::Piece(bytes) => bytes.as_ref(),

@@ -254,7 +254,7 @@ impl Answering {
     }
 
     /// Keeps the answer until it is complete; its notifications go out at once.
-    async fn keep(&self, id: &RequestId, mut stream: AnswerStream) {
+    async fn keep(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
         while let Some(frame) = stream.next().await {
             match frame {

@@ -112,7 +112,7 @@ impl Tasks {
         let record = Record { facts, ending };
         let is_written = match &self.folder {
             // An end that cannot be written down is told all the same, as long as the process lives.
-            Some(folder) => folder.write(&record).await.inspect_err(|error| told(error)).is_ok(),
+            Some(folder) => folder.write(&record).await.inspect_err(told).is_ok(),
             None => false,
         };
         let Record { facts, ending } = record;

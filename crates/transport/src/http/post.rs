@@ -196,7 +196,7 @@ async fn answer_legacy(
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
-fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerStream) -> Response {
+fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: Box<AnswerStream>) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
         return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
@@ -218,7 +218,7 @@ fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerS
     event_stream(replayed(reader))
 }
 
-async fn write_events(mut answer: AnswerStream, number: u64, replay: &Replay, is_primed: bool) -> Result<(), Lost> {
+async fn write_events(mut answer: Box<AnswerStream>, number: u64, replay: &Replay, is_primed: bool) -> Result<(), Lost> {
     let mut writer = EventWriter::new();
     let mut event = 0;
     if is_primed {
