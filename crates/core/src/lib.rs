@@ -32,6 +32,7 @@ mod shares;
 mod snapshot;
 mod tool;
 mod uri_template;
+mod watch;
 
 pub use access::{Access, Acl, Network};
 pub use answer_format::AnswerFormat;
@@ -58,3 +59,4 @@ pub use schema::{Schema, SchemaError};
 pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};
 pub use tool::{Tool, ToolAnnotations};
 pub use uri_template::{UriTemplate, UriTemplateError, percent_encode};
+pub use watch::{Change, Watch};
