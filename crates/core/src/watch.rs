@@ -216,6 +216,11 @@ impl Watch {
         self.shared.table.lock().mark_all(self.id);
     }
 
+    /// Counts the swap as told that was not: the listener reads the registry anew anyway.
+    pub fn forget_swap(&self) {
+        self.state.lock().has_swap = false;
+    }
+
     /// The version of the registry that the listener knows of.
     pub fn version(&self) -> u64 {
         self.state.lock().seen

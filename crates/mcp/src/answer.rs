@@ -9,6 +9,7 @@ use tidegate_core::{Notice, Reply, ReplyEvent};
 use crate::encode::ReplyEncoder;
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
+use crate::listen::ListenStream;
 use crate::revision::Dialect;
 use crate::wire::notice;
 
@@ -23,6 +24,8 @@ pub enum Answer {
     Whole(Message),
     /// Notifications and the pieces of one message, while they are produced.
     Stream(AnswerStream),
+    /// Notifications, for as long as the client listens.
+    Listen(ListenStream),
 }
 
 /// A whole response message.

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
@@ -20,7 +19,7 @@ use crate::jsonrpc::{Notification, Request, RequestId, RpcError};
 use crate::list::ToolListCache;
 use crate::revision::{Dialect, Revision};
 use crate::session::Session;
-use crate::wire::{self, About, ListKind};
+use crate::wire::{self, About};
 
 /// MCP over one registry. Knows nothing of the transport; any number of them share it.
 pub struct Service {
@@ -148,7 +147,7 @@ impl Service {
             members.push_str(&format!(",\"instructions\":{}", json!(instructions)));
         }
         let message = Message::result(envelope.whole(&members, &Metadata::new(), None));
-        Ok((Session::new(revision, in_flight), message))
+        Ok((Session::new(revision, in_flight, self.registry.watch()), message))
     }
 
     /// The revision that a request is to be answered in.
@@ -192,11 +191,6 @@ impl Service {
         }
     }
 
-    /// The notifications that tell of changed lists.
-    pub fn list_changed(&self) -> [Bytes; 3] {
-        [ListKind::Tools, ListKind::Resources, ListKind::Prompts].map(wire::list_changed)
-    }
-
     async fn dispatch(&self, request: Request, peer: &Peer) -> Result<Answer, RpcError> {
         let revision = self.revision_of(&request, peer.session.as_deref())?;
         let envelope = self.envelope(&request.id, revision);
@@ -212,7 +206,10 @@ impl Service {
             "prompts/get" => self.get_prompt(request, envelope, guard, peer).await,
             "completion/complete" => self.complete(request, envelope, guard, peer).await,
             "server/discover" if envelope.dialect.stateless => whole(self.discover(&envelope)),
-            "resources/subscribe" if !envelope.dialect.stateless => whole(self.subscribe(&request, &envelope, peer)?),
+            "subscriptions/listen" if envelope.dialect.stateless => self.listen(&request, envelope, guard, peer).await,
+            "resources/subscribe" if !envelope.dialect.stateless => {
+                whole(self.subscribe(&request, &envelope, peer).await?)
+            }
             "resources/unsubscribe" if !envelope.dialect.stateless => {
                 whole(self.unsubscribe(&request, &envelope, peer)?)
             }

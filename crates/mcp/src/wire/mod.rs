@@ -14,7 +14,7 @@ pub(crate) use about::implementation;
 pub(crate) use capabilities::server_capabilities;
 pub(crate) use content::{content_block, resource_contents};
 pub use newest::{content_json, tool_json};
-pub(crate) use notification::{ListKind, list_changed, notice, resource_updated};
+pub(crate) use notification::{ListKind, acknowledged, list_changed, notice, resource_updated};
 pub(crate) use prompt::{prompt, prompt_message};
 pub(crate) use resource::{resource, resource_template};
 pub(crate) use tool::tool;
