@@ -10,6 +10,7 @@
 //! - `call_tool`: results written while they are produced; `structured`: data beside them.
 //! - `notices`: progress and log messages, and when they are silent.
 //! - `cancellation`: silence after it, and ids in flight.
+//! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -21,8 +22,10 @@ mod cancellation;
 mod client;
 mod completion;
 mod decode;
+mod garden;
 mod handshake;
 mod host;
+mod listening;
 mod lists;
 mod methods;
 mod modern_meta;
