@@ -191,7 +191,7 @@ impl Watch {
     }
 
     /// The next change; none when there is none, or when [`Watch::renew`] must come first.
-    pub fn next(&self) -> Option<Change> {
+    pub fn next_change(&self) -> Option<Change> {
         let caller = {
             let mut state = self.state.lock();
             if state.seen != *self.shared.versions.borrow() {

@@ -63,7 +63,7 @@ pub(crate) async fn tell(feed: &mut Feed, identity: &Arc<dyn Identity>, outgoing
 async fn tell_waiting(feed: &mut Feed, outgoing: &mpsc::Sender<Outgoing>) {
     // Room first: what changes while a message waits for room is told by that message.
     while let Ok(room) = outgoing.reserve().await
-        && let Some(message) = feed.next()
+        && let Some(message) = feed.next_message()
     {
         room.send(Outgoing::Whole(message));
     }

@@ -87,7 +87,7 @@ async fn heard(watch: &Watch, caller: &Caller) -> String {
     let mut heard = Vec::new();
     while timeout(Duration::from_secs(7), watch.changed()).await.is_ok() {
         watch.renew(caller).await;
-        while let Some(change) = watch.next() {
+        while let Some(change) = watch.next_change() {
             heard.push(match change {
                 Change::Registry => "registry".to_owned(),
                 Change::Resource(uri) => uri.to_string(),
@@ -127,7 +127,7 @@ async fn a_swap_is_a_change_of_everything() {
     let (host, stamps) = host();
     let watch = listening(&host, &owner(), &["thing://a", "plain://", "thing://stuck"]).await;
     host.registry.swap(entries(&stamps, &Access::default()));
-    assert_eq!(watch.next(), None, "who listens is to be asked for first");
+    assert_eq!(watch.next_change(), None, "who listens is to be asked for first");
     assert_eq!(heard(&watch, &owner()).await, "registry plain:// thing://a thing://stuck");
     stamps.change("a");
     assert_eq!(heard(&watch, &owner()).await, "thing://a", "of the new state");
@@ -345,14 +345,14 @@ async fn play(steps: Vec<Step>) {
             Step::Read(count) => {
                 model.has_swap = false;
                 watch.renew(&owner()).await;
-                (0..count).map_while(|_| watch.next()).for_each(|change| model.hear(&change));
+                (0..count).map_while(|_| watch.next_change()).for_each(|change| model.hear(&change));
             }
             Step::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds.into())).await,
         }
     }
     while timeout(Duration::from_secs(2), watch.changed()).await.is_ok() {
         watch.renew(&owner()).await;
-        std::iter::from_fn(|| watch.next()).for_each(|change| model.hear(&change));
+        std::iter::from_fn(|| watch.next_change()).for_each(|change| model.hear(&change));
     }
     assert!(model.owed.is_empty(), "never heard of: {:?}", model.owed);
 }

@@ -19,7 +19,7 @@ pub(super) struct Lists {
 
 /// What one listener is told.
 ///
-/// A further source of notifications is a field beside `watch`, which is asked in [`Feed::changed`] and [`Feed::next`].
+/// A further source of notifications is a field beside `watch`, which is asked in [`Feed::changed`] and [`Feed::next_message`].
 pub struct Feed {
     watch: Arc<Watch>,
     wanted: Lists,
@@ -67,7 +67,7 @@ impl Feed {
     }
 
     /// The next notification; none when there is nothing to say now.
-    pub fn next(&mut self) -> Option<Bytes> {
+    pub fn next_message(&mut self) -> Option<Bytes> {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Some(acknowledgement);
         }
@@ -75,7 +75,7 @@ impl Feed {
             if let Some(kind) = self.changed.take() {
                 return Some(wire::list_changed(kind, self.stream.as_ref()));
             }
-            match self.watch.next()? {
+            match self.watch.next_change()? {
                 Change::Registry => self.changed = self.wanted,
                 Change::Resource(uri) => return Some(wire::resource_updated(&uri, self.stream.as_ref())),
             }

@@ -191,7 +191,7 @@ pub(crate) async fn gather(answer: Answer) -> Heard {
         }
         // What waits to be told, and the end.
         Answer::Listen(mut stream) => {
-            heard.notifications.extend(std::iter::from_fn(|| stream.feed().next()).map(|bytes| read(&bytes)));
+            heard.notifications.extend(std::iter::from_fn(|| stream.feed().next_message()).map(|bytes| read(&bytes)));
             (heard.response, heard.pieces) = (Some(read(&stream.end().bytes)), 1);
         }
         Answer::Stream(mut stream) => {

@@ -29,7 +29,7 @@ async fn open(client: &Client, id: Value, notifications: Value) -> ListenStream 
 
 /// The next notification that waits, checked, as `method of what`.
 fn next(stream: &mut ListenStream) -> Option<String> {
-    let notification: Value = serde_json::from_slice(&stream.feed().next()?).unwrap();
+    let notification: Value = serde_json::from_slice(&stream.feed().next_message()?).unwrap();
     check_notification(MODERN, &notification);
     let params = &notification["params"];
     assert!(params["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{notification}");
@@ -167,9 +167,9 @@ async fn every_message_bears_the_id_as_it_came() {
         let Ok(tidegate_mcp::Incoming::Request(request)) = tidegate_mcp::decode(message.as_bytes()) else { panic!() };
         let Answer::Listen(mut stream) = client.service.answer(request, &client.peer).await else { panic!() };
         host.service.registry().swap(garden.state(Access::default()));
-        let mut heard = vec![stream.feed().next().unwrap()];
+        let mut heard = vec![stream.feed().next_message().unwrap()];
         stream.feed().renew(&client.peer.caller).await;
-        heard.extend(std::iter::from_fn(|| stream.feed().next()));
+        heard.extend(std::iter::from_fn(|| stream.feed().next_message()));
         heard.push(stream.end().bytes);
         assert_eq!(heard.len(), 4);
         for message in heard {

@@ -92,7 +92,7 @@ async fn a_legacy_session_subscribes_to_resources_that_exist() {
         assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "never://seen"})).await.result(), json!({}));
         client.service.registry().swap(entries(&CancellationToken::new()).build());
         feed.renew(&client.peer.caller).await;
-        let changes = std::iter::from_fn(|| feed.next()).map(|bytes| serde_json::from_slice(&bytes).unwrap());
+        let changes = std::iter::from_fn(|| feed.next_message()).map(|bytes| serde_json::from_slice(&bytes).unwrap());
         let told = changes.map(|change: Value| {
             check_notification(client.revision, &change);
             format!("{}\n", change["method"].as_str().unwrap())

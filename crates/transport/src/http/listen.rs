@@ -52,9 +52,9 @@ impl Asking {
             // Also while there is much to say.
             if self.at <= Instant::now() {
                 self.renew(feed).await?;
-                return Some(feed.next().map_or(Told::Nothing, Told::Notification));
+                return Some(feed.next_message().map_or(Told::Nothing, Told::Notification));
             }
-            if let Some(notification) = feed.next() {
+            if let Some(notification) = feed.next_message() {
                 return Some(Told::Notification(notification));
             }
             tokio::select! {
@@ -115,7 +115,7 @@ impl Listening {
     async fn next(&mut self) -> Option<Bytes> {
         let feed = self.stream.as_mut()?.feed();
         if !std::mem::replace(&mut self.has_begun, true) {
-            return feed.next().map(|acknowledgement| sse::event(&acknowledgement, None));
+            return feed.next_message().map(|acknowledgement| sse::event(&acknowledgement, None));
         }
         let draining = self.asking.door().draining.clone();
         tokio::select! {
