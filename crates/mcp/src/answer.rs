@@ -10,6 +10,7 @@ use tidegate_core::{Asked, Error, ErrorKind, Job, Metadata, Notice, Outcome, Rep
 use crate::encode::{Envelope, ReplyEncoder, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
+use crate::listen::ListenStream;
 use crate::rounds::ThisRound;
 use crate::session::Session;
 use crate::tasks::{Became, Tasks, Transition};
@@ -26,6 +27,8 @@ pub enum Answer {
     Whole(Message),
     /// Notifications and the pieces of one message, while they are produced.
     Stream(Box<AnswerStream>),
+    /// Notifications, for as long as the client listens.
+    Listen(ListenStream),
 }
 
 /// A whole response message.

@@ -17,9 +17,11 @@ auth: {keys: keys.json}
 results: {folder: spool, keep_free: 0B}
 ";
 /// 300,000 rows of one column.
-pub(super) const MANY: &str = "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) g";
+pub(super) const MANY: &str =
+    "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) g";
 /// More rows than anybody waits for.
-pub(super) const ENDLESS: &str = "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) g";
+pub(super) const ENDLESS: &str =
+    "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) g";
 
 pub(super) struct Node {
     server: Server,
