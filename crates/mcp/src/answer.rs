@@ -10,6 +10,7 @@ use tidegate_core::{Asked, Error, ErrorKind, Job, Metadata, Notice, Outcome, Rep
 use crate::encode::{Envelope, ReplyEncoder, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
+use crate::listen::ListenStream;
 use crate::rounds::ThisRound;
 use crate::session::Session;
 use crate::tasks::{Became, Tasks, Transition};
@@ -25,7 +26,9 @@ pub enum Answer {
     /// One whole message.
     Whole(Message),
     /// Notifications and the pieces of one message, while they are produced.
-    Stream(AnswerStream),
+    Stream(Box<AnswerStream>),
+    /// Notifications, for as long as the client listens.
+    Listen(ListenStream),
 }
 
 /// A whole response message.
@@ -132,13 +135,13 @@ impl AnswerStream {
     /// call that fails early can be answered as an error, and one that ends early as one whole message.
     pub(crate) async fn begin(mut self) -> Answer {
         if self.wants_notices {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let Some(first) = self.next().await else { return Answer::Silence };
         let is_question = matches!(first, Frame::Notification(_));
         self.ready.push_back(first);
         if is_question {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         // A short answer is over by now, or nearly so; as one message it needs no chunks.
         tokio::task::yield_now().await;
@@ -150,7 +153,7 @@ impl AnswerStream {
             }
         }
         if !self.has_ended {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let pieces = self.ready.iter().map(|frame| match frame {
             Frame::Notification(bytes) | Frame::Piece(bytes) => bytes.as_ref(),

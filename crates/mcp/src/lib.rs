@@ -12,6 +12,7 @@ mod encode;
 mod in_flight;
 mod jsonrpc;
 mod list;
+mod listen;
 mod questions;
 mod request_meta;
 mod request_state;
@@ -29,6 +30,7 @@ pub use in_flight::{InFlight, InFlightGuard};
 pub use jsonrpc::{
     BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, Response, RpcError, decode,
 };
+pub use listen::{Feed, ListenStream};
 pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
 pub use service::{Peer, Service};

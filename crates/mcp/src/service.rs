@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, Caller, LogLevel, Metadata, Registry};
@@ -19,7 +18,7 @@ use crate::request_state::RequestStates;
 use crate::revision::Revision;
 use crate::session::Session;
 use crate::tasks::{TaskFolder, TaskLimits, Tasks};
-use crate::wire::{self, About, ListKind, abilities};
+use crate::wire::{self, About, abilities};
 
 /// MCP over one registry. Knows nothing of the transport; any number of them share it.
 pub struct Service {
@@ -123,7 +122,7 @@ impl Service {
         }
         let message = Message::result(envelope.whole(&members, &Metadata::new(), None));
         let abilities = envelope.dialect.abilities(abilities(&params.capabilities));
-        Ok((Session::new(revision, abilities, in_flight), message))
+        Ok((Session::new(revision, abilities, in_flight, self.registry.watch()), message))
     }
 
     /// The revision that a request is to be answered in.
@@ -174,11 +173,6 @@ impl Service {
         }
     }
 
-    /// The notifications that tell of changed lists.
-    pub fn list_changed(&self) -> [Bytes; 3] {
-        [ListKind::Tools, ListKind::Resources, ListKind::Prompts].map(wire::list_changed)
-    }
-
     async fn dispatch(&self, request: Request, peer: &Peer) -> Result<Answer, RpcError> {
         let revision = self.revision_of(&request, peer.session.as_deref())?;
         let envelope = self.envelope(&request.id, revision);
@@ -197,7 +191,10 @@ impl Service {
             "tasks/update" if envelope.dialect.stateless => whole(self.update_task(&request, &envelope, peer)?),
             "tasks/cancel" if envelope.dialect.stateless => whole(self.cancel_task(&request, &envelope, peer)?),
             "server/discover" if envelope.dialect.stateless => whole(self.discover(&envelope)),
-            "resources/subscribe" if !envelope.dialect.stateless => whole(self.subscribe(&request, &envelope, peer)?),
+            "subscriptions/listen" if envelope.dialect.stateless => self.listen(&request, envelope, guard, peer).await,
+            "resources/subscribe" if !envelope.dialect.stateless => {
+                whole(self.subscribe(&request, &envelope, peer).await?)
+            }
             "resources/unsubscribe" if !envelope.dialect.stateless => {
                 whole(self.unsubscribe(&request, &envelope, peer)?)
             }

@@ -175,6 +175,7 @@ pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
     let mut stream = match answer {
         Answer::Silence => return Vec::new(),
         Answer::Whole(message) => return message.bytes.to_vec(),
+        Answer::Listen(stream) => return stream.end().bytes.to_vec(),
         Answer::Stream(stream) => stream,
     };
     let mut response = Vec::new();
@@ -199,6 +200,11 @@ pub(crate) async fn gather(answer: Answer) -> Heard {
             let response = read(&message.bytes);
             assert_eq!(message.error_code, response["error"]["code"].as_i64());
             (heard.response, heard.pieces) = (Some(response), 1);
+        }
+        // What waits to be told, and the end.
+        Answer::Listen(mut stream) => {
+            heard.notifications.extend(std::iter::from_fn(|| stream.feed().next_message()).map(|bytes| read(&bytes)));
+            (heard.response, heard.pieces) = (Some(read(&stream.end().bytes)), 1);
         }
         Answer::Stream(mut stream) => {
             let mut response = Vec::new();

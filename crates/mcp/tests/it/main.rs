@@ -11,6 +11,7 @@
 //! - `notices`: progress and log messages, and when they are silent.
 //! - `cancellation`: silence after it, and ids in flight.
 //! - `tasks`: calls that become tasks, and what a restart leaves of them.
+//! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -22,8 +23,10 @@ mod cancellation;
 mod client;
 mod completion;
 mod decode;
+mod garden;
 mod handshake;
 mod host;
+mod listening;
 mod lists;
 mod methods;
 mod modern_meta;

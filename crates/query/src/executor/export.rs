@@ -38,8 +38,15 @@ impl Executor {
         job.extend(store.limits().timeout);
         let known = self.known(&question, job).await;
         if let Some(result) = &known.result {
-            let preview =
-                Preview { store, result, question: &question, is_list: question.extract.is_some(), is_task, job, reply };
+            let preview = Preview {
+                store,
+                result,
+                question: &question,
+                is_list: question.extract.is_some(),
+                is_task,
+                job,
+                reply,
+            };
             job.keep_in(result.head().id.uri());
             return preview.answer(started, true).await;
         }
