@@ -1,0 +1,206 @@
+"""1,000 open `subscriptions/listen`: how long until the last has heard of a change, and what a stream costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import select
+import socket
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from types import TracebackType
+
+from harness import report, streams, wire
+from harness.process import Server, rss_anon_bytes, settled
+
+LISTENERS = 1_000
+LAST_SECONDS_MAX = 1.0
+STREAM_BYTES_MAX = 16 * 1024
+# Longer than any change may take to be told.
+HEARD_SECONDS_MAX = 60.0
+# Of the node: connections, and what it has open besides.
+FILES_MIN = 4_096
+DATABASE = "people"
+TABLE = "id,name\n1,ann\n"
+CONFIGURATION = """\
+databases: [{{name: {database}, files: {files}}}]
+tools: [{{name: version, description: Version {version}., sql: SELECT 1 AS one, database: {database}}}]
+"""
+ACKNOWLEDGED = b"notifications/subscriptions/acknowledged"
+LISTS, UPDATES = "a configuration is replaced", "a table's file is replaced"
+MARKS = {LISTS: b"notifications/tools/list_changed", UPDATES: b"notifications/resources/updated"}
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Since the change, until the first and until the last listener heard of it."""
+
+    first_seconds: float
+    last_seconds: float
+
+
+class Node:
+    """A server with one table and one tool, both of which change."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = folder / DATABASE
+        self._files.mkdir(exist_ok=True)
+        self.file = folder / "tidegate.yaml"
+        self._version = 0
+        self.change_table()
+        self.change_configuration()
+
+    def change_configuration(self) -> None:
+        self._version += 1
+        # A JSON text is one of YAML, whatever the path has in it.
+        files = json.dumps(str(self._files))
+        replace(self.file, CONFIGURATION.format(database=DATABASE, files=files, version=self._version))
+
+    def change_table(self) -> None:
+        self._version += 1
+        replace(self._files / "people.csv", TABLE + f"{self._version},ben\n")
+
+
+def replace(file: Path, text: str) -> None:
+    """Writes a file in one step, as an editor does."""
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.write_text(text)
+    unfinished.rename(file)
+
+
+class Listeners:
+    """Many streams that are told the same, from entering the block to leaving it."""
+
+    def __init__(self, address: str, count: int, wanted: wire.Json) -> None:
+        self._address, self._count, self._wanted = address, count, wanted
+        self._sockets: dict[int, socket.socket] = {}
+
+    def __enter__(self) -> Listeners:
+        params = {"notifications": self._wanted}
+        body = json.dumps(wire.message("subscriptions/listen", params)).encode()
+        request = streams.post(self._address, "/mcp", body, wire.headers("subscriptions/listen"))
+        for _ in range(self._count):
+            opened = streams.connected(self._address)
+            opened.sendall(request)
+            self._sockets[opened.fileno()] = opened
+        for opened in self._sockets.values():
+            said = b""
+            while ACKNOWLEDGED not in said:
+                said += received(opened)
+        return self
+
+    def hear(self, mark: bytes, change: Callable[[], None]) -> Heard:
+        """Waits until each has heard `mark` after `change`."""
+        poll = select.epoll()
+        for descriptor in self._sockets:
+            poll.register(descriptor, select.EPOLLIN)
+        missing = dict.fromkeys(self._sockets, b"")
+        started = time.perf_counter()
+        change()
+        moments: list[float] = []
+        while missing:
+            ready = poll.poll(HEARD_SECONDS_MAX)
+            if not ready:
+                raise RuntimeError(f"{len(missing)} of {self._count} listeners heard nothing")
+            for descriptor, _ in ready:
+                said = received(self._sockets[descriptor])
+                if descriptor in missing:
+                    missing[descriptor] += said
+                    if mark in missing[descriptor]:
+                        moments.append(time.perf_counter() - started)
+                        del missing[descriptor]
+        poll.close()
+        return Heard(moments[0], moments[-1])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for opened in self._sockets.values():
+            opened.close()
+
+
+def received(stream: socket.socket) -> bytes:
+    said = os.read(stream.fileno(), streams.READ_BYTES)
+    if not said:
+        raise RuntimeError("a stream ended")
+    return said
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="changes of each kind")
+    parser.add_argument("--listeners", type=int, default=LISTENERS, help="how many listen")
+    options = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most if most < 0 else max(most, FILES_MIN), most))
+    with tempfile.TemporaryDirectory() as folder:
+        node = Node(Path(folder))
+        memory = {kind: statistics.median(bytes_of_a_stream(node, kind, options) for _ in range(3)) for kind in MARKS}
+        heard = {kind: told(node, kind, options) for kind in MARKS}
+    show(heard, memory, options.listeners)
+    results = [{"change": kind, "bytes_of_a_stream": memory[kind], **asdict(heard[kind])} for kind in MARKS]
+    report.keep("listeners", {"listeners": options.listeners, "changes": results})
+
+
+def server_of(node: Node) -> Server:
+    return Server.tidegate("--config", node.file, "--log", "error")
+
+
+def wanted(server: Server, kind: str) -> wire.Json:
+    """The filter of who listens for that kind of change."""
+    if kind == LISTS:
+        return {"toolsListChanged": True}
+    connection = wire.connect(server.address)
+    listed = json.loads(wire.send(connection, "resources/list", {}).read())["result"]["resources"]
+    connection.close()
+    return {"resourceSubscriptions": [next(entry["uri"] for entry in listed if "people" in entry["name"])]}
+
+
+def bytes_of_a_stream(node: Node, kind: str, options: argparse.Namespace) -> float:
+    """On a server of its own, since what is free in a server that has worked would hide some."""
+    with server_of(node) as server:
+        wanted_there = wanted(server, kind)
+        with Listeners(server.address, 1, wanted_there):
+            settled()
+            before = rss_anon_bytes(server.pid)
+            with Listeners(server.address, options.listeners, wanted_there):
+                settled()
+                return (rss_anon_bytes(server.pid) - before) / options.listeners
+
+
+def told(node: Node, kind: str, options: argparse.Namespace) -> Heard:
+    """Medians of several changes, all told to the same listeners."""
+    change = node.change_configuration if kind == LISTS else node.change_table
+    with server_of(node) as server, Listeners(server.address, options.listeners, wanted(server, kind)) as listeners:
+        runs = []
+        for _ in range(options.rounds):
+            settled()
+            runs.append(listeners.hear(MARKS[kind], change))
+    return Heard(*(statistics.median(column) for column in zip(*map(astuple, runs), strict=True)))
+
+
+def show(heard: dict[str, Heard], memory: dict[str, float], count: int) -> None:
+    rows = [
+        [
+            kind,
+            report.milliseconds(run.first_seconds),
+            report.milliseconds(run.last_seconds),
+            f"{memory[kind] / 1024:.1f} KiB",
+        ]
+        for kind, run in heard.items()
+    ]
+    report.show(f"{count:,} listeners", ["change", "first has heard", "last has heard", "RssAnon of a stream"], rows)
+    for kind, run in heard.items():
+        is_soon, is_small = run.last_seconds < LAST_SECONDS_MAX, memory[kind] < STREAM_BYTES_MAX
+        print(f"{kind}: {'held' if is_soon else 'missed'}: all have heard within {LAST_SECONDS_MAX:.0f} s")
+        print(f"{kind}: {'held' if is_small else 'missed'}: under {STREAM_BYTES_MAX // 1024} KiB of a stream")
+
+
+if __name__ == "__main__":
+    main()
