@@ -2,6 +2,7 @@
 
 mod access;
 mod api;
+mod asked;
 mod call;
 mod client;
 mod completions;
@@ -12,9 +13,11 @@ mod dialects;
 mod doctor;
 mod export;
 mod federated;
+mod foreign;
 mod guide;
 mod help;
 mod identity;
+mod listening;
 mod matrix;
 mod postgres;
 mod query;
