@@ -24,10 +24,14 @@ import recording
 from jsonschema.validators import validator_for
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
+# What an extension adds to the definitions of a revision.
+EXTENSIONS = {"2026-07-28": ("tasks-2026-07-28",)}
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 # What a server assumes of a client that opened no session and sent no version header.
 ASSUMED = "2025-03-26"
+# Results that stand for those of the method, by their `resultType`.
+OTHER_RESULTS = {"input_required": "InputRequiredResult", "task": "CreateTaskResult"}
 MODERN_ONLY_FIELDS = ("resultType", "ttlMs", "cacheScope")
 LEGACY_ONLY_CODES = (-32002, -32042)
 PROBLEMS_SHOWN_PER_CHECK = 3
@@ -45,12 +49,18 @@ def is_uri(value: object) -> bool:
     return not isinstance(value, str) or (bool(urlsplit(value).scheme) and " " not in value)
 
 
+def definitions_of(name: str) -> dict[str, Any]:
+    return json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+
+
 class Revision:
     """One revision's schema, and which of its definitions holds for which message."""
 
     def __init__(self, name: str):
         self.name = name
-        self._schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+        self._schema = definitions_of(name)
+        for extension in EXTENSIONS.get(name, ()):
+            self._schema["$defs"] |= definitions_of(extension)["$defs"]
         self._key = "$defs" if "$defs" in self._schema else "definitions"
         self._definitions: dict[str, Any] = self._schema[self._key]
         self._of_method: dict[str, str] = {}
@@ -90,8 +100,8 @@ class Revision:
         if definition not in self._definitions:
             definition = "EmptyResult"
         result = message["result"]
-        if isinstance(result, dict) and result.get("resultType") == "input_required":
-            definition = "InputRequiredResult"
+        if isinstance(result, dict):
+            definition = OTHER_RESULTS.get(str(result.get("resultType")), definition)
         envelope = self._first_defined("JSONRPCResultResponse", "JSONRPCResponse")
         return self._violations(definition, result) + self._violations(envelope, message)
 
