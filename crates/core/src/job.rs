@@ -15,6 +15,7 @@ use crate::call::{LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::error::ErrorKind;
 use crate::limits::Budget;
+use crate::pace::Pace;
 use crate::principal::Principal;
 
 /// Stands for "no deadline": a longer timeout cannot be added to every instant.
@@ -94,6 +95,7 @@ pub struct Job {
     pub(crate) inline: Budget,
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
+    pub(crate) pace: Mutex<Pace>,
     pub(crate) log_level: Option<LogLevel>,
     /// Fires when the adapter wants the call to end; means nothing once its answer has ended.
     wish: CancellationToken,
@@ -122,6 +124,7 @@ impl Job {
             inline,
             format: call.format,
             wants_progress: call.wants_progress,
+            pace: Mutex::default(),
             log_level: call.log_level,
             wish: call.cancellation,
             cancellation: CancellationToken::new(),

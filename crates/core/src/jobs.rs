@@ -71,6 +71,14 @@ impl Jobs {
         jobs
     }
 
+    /// The job of that id, if `caller` sees it: open, or one of the last that ended.
+    pub fn get(&self, id: JobId, caller: &Caller) -> Option<JobStatus> {
+        let table = self.table.lock();
+        let open = table.open.get(&id).map(|job| job.status());
+        let found = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());
+        found.filter(|job| may_see(caller, &job.caller))
+    }
+
     /// Cancels an open job that `caller` sees; false when there is none of that id.
     pub fn cancel(&self, id: JobId, caller: &Caller) -> bool {
         let job = self.table.lock().open.get(&id).filter(|job| may_see(caller, job.caller())).cloned();

@@ -21,6 +21,7 @@ mod limits;
 mod links;
 mod name_pattern;
 mod nearest;
+mod pace;
 mod principal;
 mod prompt;
 mod registry;

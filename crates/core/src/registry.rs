@@ -279,6 +279,8 @@ impl Execution {
             biased;
             () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
             places = self.places() => places?,
+            // Asked only when there is no place at once.
+            () = self.say_that_it_waits() => return Err(self.reason_of_cancellation()),
         };
         self.job.enter(JobState::Running);
         match &self.code {
@@ -292,6 +294,13 @@ impl Execution {
                 Ok(Metadata::new())
             }
         }
+    }
+
+    /// Tells who wants to hear of progress why nothing happens; never resolves.
+    async fn say_that_it_waits(&self) {
+        // Whoever does not listen any more has dropped the reply, which cancels the job.
+        let _ = self.sender.progress(0.0, None, Some("waiting for a place".to_owned())).await;
+        std::future::pending().await
     }
 
     fn reason_of_cancellation(&self) -> Error {
