@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
@@ -71,8 +72,9 @@ impl Jobs {
         jobs
     }
 
-    /// The job of that id, if `caller` sees it: open, or one of the last that ended.
-    pub fn get(&self, id: JobId, caller: &Caller) -> Option<JobStatus> {
+    /// The job called `id`, if `caller` sees it: open, or one of the last that ended.
+    pub fn get(&self, id: &str, caller: &Caller) -> Option<JobStatus> {
+        let id = JobId(Uuid::try_parse(id.trim()).ok()?);
         let table = self.table.lock();
         let open = table.open.get(&id).map(|job| job.status());
         let found = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());

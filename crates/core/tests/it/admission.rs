@@ -48,7 +48,7 @@ async fn one_job_is_found_by_its_id_while_it_runs_and_after_it() {
     settle().await;
     let (id, jobs) = (reply.job().id(), host.registry.jobs().clone());
     let (owner, stranger) = (reply.job().caller().clone(), somebody("stranger", &[]));
-    let state = |caller: &Caller| jobs.get(id, caller).map(|job| job.state);
+    let state = |caller: &Caller| jobs.get(&id.to_string(), caller).map(|job| job.state);
     assert_eq!((state(&owner), state(&stranger)), (Some(JobState::Running), None));
     drop(reply);
     settle().await;
