@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{
-    Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, stamp_of_shape,
-};
+use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, stamp_of_shape};
 
 use crate::files::Files;
 use crate::options::SqliteOptions;
