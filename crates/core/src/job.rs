@@ -17,6 +17,7 @@ use crate::call::{Call, LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::error::ErrorKind;
 use crate::limits::{Budget, Limits};
+use crate::pace::Pace;
 use crate::principal::Principal;
 
 /// Stands for "no deadline": a longer timeout cannot be added to every instant.
@@ -96,6 +97,7 @@ pub struct Job {
     pub(crate) inline: Budget,
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
+    pub(crate) pace: Mutex<Pace>,
     pub(crate) log_level: Option<LogLevel>,
     /// Fires when the adapter wants the call to end; means nothing once its answer has ended.
     wish: CancellationToken,
@@ -135,6 +137,7 @@ impl Job {
             inline,
             format: call.format,
             wants_progress: call.wants_progress,
+            pace: Mutex::default(),
             log_level: call.log_level,
             wish: call.cancellation,
             cancellation: CancellationToken::new(),

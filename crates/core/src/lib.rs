@@ -24,6 +24,7 @@ mod links;
 mod name_pattern;
 mod nearest;
 mod owner;
+mod pace;
 mod places;
 mod principal;
 mod prompt;

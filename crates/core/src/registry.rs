@@ -271,6 +271,8 @@ impl Execution {
                 biased;
                 () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
                 taken = self.job.take_place(places) => taken?,
+                // Asked only when there is no place at once.
+                () = self.say_that_it_waits() => return Err(self.reason_of_cancellation()),
             }
         }
         self.job.enter(JobState::Running);
@@ -285,6 +287,13 @@ impl Execution {
                 Ok(Metadata::new())
             }
         }
+    }
+
+    /// Tells who wants to hear of progress why nothing happens; never resolves.
+    async fn say_that_it_waits(&self) {
+        // Whoever does not listen any more has dropped the reply, which cancels the job.
+        let _ = self.sender.progress(0.0, None, Some("waiting for a place".to_owned())).await;
+        std::future::pending().await
     }
 
     fn reason_of_cancellation(&self) -> Error {

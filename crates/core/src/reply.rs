@@ -263,9 +263,9 @@ impl ReplySender {
     }
 
     /// Says how far the call is; nothing happens unless the caller asked for progress. What is no
-    /// number (a division by zero) is not told.
+    /// number (a division by zero) is not told, nor what does not rise or comes too soon after other news.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
-        if !self.job.wants_progress || !done.is_finite() {
+        if !self.job.wants_progress || !done.is_finite() || !self.job.pace.lock().admits(done) {
             return Ok(());
         }
         let total = total.filter(|total| total.is_finite());

@@ -24,11 +24,13 @@ mod refusal;
 mod render;
 mod spec;
 mod spelling;
+mod stamp;
 mod statement;
 mod store;
 mod structured;
 mod template;
 mod transaction;
+mod uses;
 mod words;
 
 pub use body::BodyWriter;
@@ -42,6 +44,7 @@ pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,
 };
+pub use stamp::{Stamps, stamp_of_shape};
 pub use statement::{Author, Parameter, SqlDialect, Statement};
 pub use store::{
     Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, Head, ResultId, ResultStore, ResultWriter, Stage,
@@ -50,3 +53,4 @@ pub use store::{
 pub use structured::output_schema;
 pub use template::{FilledSql, Filling, SqlTemplate};
 pub use transaction::{Isolation, Transaction};
+pub use uses::{Ranks, Uses};

@@ -11,6 +11,7 @@ use tidegate_core::{
 use tidegate_query::{Format, Mode, Question, Rest};
 use tokio::io::AsyncReadExt;
 
+use super::file_watcher::FileWatcher;
 use super::input::Input;
 use super::question::DeclaredQuestion;
 use super::uri_variables::UriVariables;
@@ -91,16 +92,19 @@ impl DeclaredResource {
         }
         let variables: Vec<String> = template.variables().map(str::to_owned).collect();
         let mime_type = self.mime_type.clone().or_else(|| mime_type_of(&self.source).map(str::to_owned));
+        let watcher = FileWatcher::of(&self.source, &variables);
         let (handler, unreachable) = handler(self.source, &variables, node).await?;
         let prepared = if variables.is_empty() {
             let mut resource = Resource::new(self.uri, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
             (resource.access, resource.limits, resource.cache) = (self.access, self.limits, self.cache);
+            resource.watcher = watcher;
             Prepared::Resource(Box::new(resource))
         } else {
             let mut resource = ResourceTemplate::new(template, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
             (resource.access, resource.limits, resource.cache) = (self.access, self.limits, self.cache);
+            resource.watcher = watcher;
             Prepared::Template(Box::new(resource))
         };
         Ok((prepared, unreachable))
@@ -236,7 +240,7 @@ impl Handler for Read {
 }
 
 /// What a variable may put into a path.
-fn is_part_of_a_name(value: &str) -> bool {
+pub(super) fn is_part_of_a_name(value: &str) -> bool {
     !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
 }
 

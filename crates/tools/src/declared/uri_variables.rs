@@ -49,10 +49,17 @@ impl UriVariables {
     /// # Errors
     /// `InvalidArguments` with everything that does not fit.
     pub(super) fn values(&self, job: &Job) -> Result<Map<String, Value>, Error> {
+        self.typed(|name| job.variable(name).unwrap_or_default().to_owned())
+    }
+
+    /// The values of variables whose texts `text` knows.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with everything that does not fit.
+    pub(super) fn typed(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
         let mut values = Map::new();
         for input in &self.inputs {
-            let text = job.variable(&input.name).unwrap_or_default();
-            values.insert(input.name.clone(), typed(input, text)?);
+            values.insert(input.name.clone(), typed(input, &text(&input.name))?);
         }
         let values = Value::Object(values);
         self.schema

@@ -8,10 +8,11 @@ use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{
     AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Lasting, Metadata,
-    ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind,
+    ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind, Watcher,
 };
 use tidegate_query::{BodyWriter, END_OF_STREAM, End, Presentation, ResultStore, Rows, StoredResult};
 
+use super::watch::ResultWatcher;
 use super::{JSON, uri_template};
 use crate::node::NodeView;
 
@@ -34,8 +35,9 @@ pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
         OneBlock(node.clone()),
     );
     let data = template(DATA, "stored_result_data", "The rows of a stored result", Data(node.clone()));
+    let watcher: Option<Arc<dyn Watcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
-        ResourceTemplate { mime_type: Some(JSON.to_owned()), ..manifest },
+        ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },
         ResourceTemplate { mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()), ..block },
         data,
     ]
