@@ -36,6 +36,7 @@ mod schema;
 mod seal;
 mod shares;
 mod snapshot;
+mod stored;
 mod tool;
 mod uri_template;
 mod watch;
@@ -62,11 +63,14 @@ pub use owner::Owner;
 pub use principal::{Origin, Principal, Proof, TransportKind};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::Registry;
-pub use reply::{BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said};
+pub use reply::{
+    BodyFile, BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said,
+};
 pub use resource::{Resource, ResourceLister, ResourceTemplate, Watcher};
 pub use schema::{Schema, SchemaError};
 pub use seal::{SIGNATURE_BYTES, Seal};
 pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};
+pub use stored::{StoredFigures, StoredResults};
 pub use tool::{Tool, ToolAnnotations};
 pub use uri_template::{UriTemplate, UriTemplateError, percent_encode};
 pub use watch::{Change, Watch};

@@ -58,6 +58,17 @@ pub struct BodyHead {
     pub bounds: Budget,
     /// What stays the same whenever it is asked for; none for rows of the moment.
     pub lasting: Option<Lasting>,
+    /// The file whose bytes the body is; none for rows.
+    pub file: Option<BodyFile>,
+}
+
+/// What is known of a file whose bytes a body is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyFile {
+    /// What it is called, without folders.
+    pub name: String,
+    /// Its media type, as whoever declared it says.
+    pub media_type: Option<String>,
 }
 
 /// What is known of a body that is the same whenever it is asked for.

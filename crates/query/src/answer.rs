@@ -152,7 +152,7 @@ impl<'a> Prospect<'a> {
         let bound = Bound::of(self.rows_max, self.progress.job().inline_budget());
         let bounds = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = self.form.media_type(self.is_list);
-        let body = body.map(|media_type| BodyHead { media_type, bounds, lasting: None });
+        let body = body.map(|media_type| BodyHead { media_type, bounds, lasting: None, file: None });
         (bound, Outlet::new(self.progress, body, self.started))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder};
+use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder, StoredResults};
 use tidegate_mcp::{About, Service, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, ResultStore, Uses};
 use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
@@ -180,7 +180,8 @@ impl NodeBuilder {
 
     /// The finished node.
     pub fn build(self) -> Node {
-        let metrics = Arc::new(Metrics::new());
+        let results = self.store.clone().map(|store| store as Arc<dyn StoredResults>);
+        let metrics = Arc::new(Metrics::new().with_results(results));
         let own: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
         let events = Events::new(own.into_iter().chain(self.subscribers));
         let executor = Executor::new(events.clone()).with_store(self.store.clone());

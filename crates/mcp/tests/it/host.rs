@@ -195,7 +195,7 @@ impl Handler for Script {
 /// A body in the format that the call asks for, cut at so many rows.
 fn head(job: &Job, rows_max: &Value) -> BodyHead {
     let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
-    BodyHead { media_type, bounds: Budget { rows: rows_max.as_u64(), bytes: None }, lasting: None }
+    BodyHead { media_type, bounds: Budget { rows: rows_max.as_u64(), bytes: None }, lasting: None, file: None }
 }
 
 fn kind(name: Option<&str>) -> ErrorKind {

@@ -6,6 +6,7 @@
 mod block;
 mod cache;
 mod described;
+mod figures;
 mod files;
 mod id;
 mod limits;

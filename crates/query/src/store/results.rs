@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::block::{Block, hash_of};
 use super::cache::{self, CacheKey};
+use super::figures::Counts;
 use super::files::{self, Folder, Found, ResultFiles};
 use super::id::{ResultId, absent};
 use super::limits::StoreLimits;
@@ -55,6 +56,8 @@ pub struct ResultStore {
     sweeper: Mutex<Option<AbortHandle>>,
     /// Answers that are still right.
     pub(super) answers: Mutex<LruCache<CacheKey, ResultId>>,
+    /// Shared with those who write.
+    pub(super) counts: Arc<Counts>,
 }
 
 #[derive(Default)]
@@ -91,6 +94,7 @@ impl ResultStore {
             index: Mutex::default(),
             sweeper: Mutex::default(),
             answers: Mutex::new(cache::answers()),
+            counts: Arc::default(),
         };
         let store = Arc::new(store);
         for left in found {
@@ -171,6 +175,11 @@ impl ResultStore {
         results
     }
 
+    /// All that there are.
+    pub(super) fn all(&self) -> Vec<Arc<StoredResult>> {
+        self.index.lock().results.values().cloned().collect()
+    }
+
     /// The cursor to `row` of `result`, for nobody but `caller` and no question but `question`.
     pub fn cursor(&self, result: &StoredResult, row: u64, question: u64, caller: &Caller) -> String {
         let Head { id, expires_at_ms, .. } = result.head;
@@ -210,6 +219,7 @@ impl ResultStore {
             late.iter().for_each(|result| index.forget(result, "it has expired"));
             late
         };
+        self.counts.expired(late.len());
         clear(late).await;
     }
 
@@ -236,6 +246,7 @@ impl ResultStore {
             leaving.iter().for_each(|result| index.forget(result, "it made room for newer ones"));
             leaving
         };
+        self.counts.evicted(leaving.len());
         clear(leaving).await;
         Ok(())
     }

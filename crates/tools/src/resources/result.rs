@@ -229,7 +229,7 @@ async fn rendered(
 }
 
 fn head(media_type: &'static str, lasting: Option<Lasting>) -> BodyHead {
-    BodyHead { media_type, bounds: Budget::default(), lasting }
+    BodyHead { media_type, bounds: Budget::default(), lasting, file: None }
 }
 
 async fn send(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {

@@ -45,7 +45,11 @@ pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> 
             let forms = [AnswerFormat::Json, AnswerFormat::Table];
             let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is no table", &forms))?;
             let (media_type, blocks) = Blocks::of(format);
-            (BodyHead { media_type, bounds: Budget::default(), lasting: None }, Encoding::Blocks(blocks), Some(first))
+            (
+                BodyHead { media_type, bounds: Budget::default(), lasting: None, file: None },
+                Encoding::Blocks(blocks),
+                Some(first),
+            )
         }
     };
     let mut response = begun(Pieces::new(reply, encoding, first).begin().await?, parts);

@@ -38,7 +38,7 @@ pub(super) async fn answer(mut reply: Reply, route: &Route, asked: &Asked, parts
         // A manifest is text.
         first => {
             let media_type = AnswerFormat::Json.media_type();
-            (BodyHead { media_type, bounds: Budget::default(), lasting: None }, Encoding::Text, Some(first))
+            (BodyHead { media_type, bounds: Budget::default(), lasting: None, file: None }, Encoding::Text, Some(first))
         }
     };
     let representation = Representation::new(head, asked, parts, job);

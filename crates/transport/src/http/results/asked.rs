@@ -8,7 +8,7 @@ use super::super::rest::{Accept, Kind, Parameter, Problem, of_address};
 use super::link::LINK;
 use super::route::{Route, View};
 
-const PARTIAL: Parameter =
+pub(in super::super) const PARTIAL: Parameter =
     Parameter::new("partial", Kind::Flag, "Whether the rows of a result that broke off are wanted all the same");
 
 /// The wishes of a request.
@@ -36,7 +36,7 @@ impl Asked {
 }
 
 /// The forms that there are of a view, the one it is stored in first. Tables for people are no files to download.
-fn offered(view: &View) -> Vec<AnswerFormat> {
+pub(in super::super) fn offered(view: &View) -> Vec<AnswerFormat> {
     if *view == View::Manifest {
         return vec![AnswerFormat::Json];
     }

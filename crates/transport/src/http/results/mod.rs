@@ -23,7 +23,9 @@ use tidegate_core::event::Event;
 use tidegate_core::{Call, Error, ErrorKind, Target};
 
 use self::asked::Asked;
+pub(super) use self::asked::{PARTIAL, offered};
 use self::route::Route;
+pub(super) use self::route::{View, uri_of};
 use super::rest::{Problem, Sort, finish, options, trace};
 use super::{Door, body};
 

@@ -149,7 +149,7 @@ fn head(job: &Job, bytes: Option<usize>) -> BodyHead {
         tag: format!("tag-{}", format.name()),
         bytes: (format == AnswerFormat::Arrow).then_some(bytes as u64),
     });
-    BodyHead { media_type: format.media_type(), bounds: Budget::default(), lasting }
+    BodyHead { media_type: format.media_type(), bounds: Budget::default(), lasting, file: None }
 }
 
 /// A request without a body. `ID` in the path is the complete result.
