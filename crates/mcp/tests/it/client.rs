@@ -11,10 +11,13 @@ use crate::host::Host;
 use crate::schema::{check_notification, check_response};
 
 /// A client that has agreed on its revision.
+#[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) service: Arc<Service>,
     pub(crate) peer: Peer,
     pub(crate) revision: Revision,
+    /// What it declares that it can do.
+    pub(crate) capabilities: Value,
 }
 
 /// What came back for one request.
@@ -64,6 +67,11 @@ impl Client {
     }
 
     pub(crate) fn on(host: &Host, revision: Revision) -> Self {
+        Self::able(host, revision, json!({}))
+    }
+
+    /// A client that declares `capabilities`.
+    pub(crate) fn able(host: &Host, revision: Revision, capabilities: Value) -> Self {
         let in_flight = Arc::new(InFlight::default());
         let mut peer = Peer {
             caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
@@ -76,7 +84,7 @@ impl Client {
         if revision.is_legacy() {
             let params = json!({
                 "protocolVersion": revision.name(),
-                "capabilities": {},
+                "capabilities": capabilities,
                 "clientInfo": {"name": "test", "version": "1"},
             });
             let request = request(&message("hello", "initialize", params));
@@ -86,7 +94,7 @@ impl Client {
             assert_eq!(answer["result"]["protocolVersion"], revision.name());
             peer.session = Some(Arc::new(session));
         }
-        Self { service, peer, revision }
+        Self { service, peer, revision, capabilities }
     }
 
     /// The answers of a batch, each message of which has the client as its caller.
@@ -105,7 +113,7 @@ impl Client {
         if !self.revision.is_legacy() {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
         }
         message(id, method, params)
     }
@@ -138,6 +146,13 @@ impl Client {
             assert_eq!(response["id"], message["id"]);
         }
         heard
+    }
+
+    /// Sends what answers a request of the server.
+    pub(crate) fn respond(&self, response: &Value) {
+        let text = response.to_string();
+        let Ok(Incoming::Response(response)) = decode(text.as_bytes()) else { panic!("{text}") };
+        self.service.answered(&response, &self.peer);
     }
 
     /// Sends a notification.
