@@ -10,6 +10,7 @@ mod asking;
 mod authenticator;
 mod call;
 mod caller;
+mod clock;
 mod completion;
 mod content;
 mod error;

@@ -143,7 +143,7 @@ impl Registry {
         };
         let inline = budget.and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
-        let places = (!call.holds_place).then(|| Places {
+        let places = call.on_behalf_of.is_none().then(|| Places {
             of_one: share.as_ref().map(|share| share.running.clone()),
             of_all: self.running.clone(),
         });
@@ -297,6 +297,9 @@ impl Execution {
     }
 
     fn reason_of_cancellation(&self) -> Error {
+        if self.job.was_unanswered() {
+            return Error::new(ErrorKind::TimedOut, "the call asked for something, and nobody answered in time");
+        }
         if self.job.has_timed_out() {
             let seconds = self.job.time_limit().as_secs_f64();
             return Error::new(ErrorKind::TimedOut, format!("the call was ended after {seconds:.1} s, its time limit"))
