@@ -190,6 +190,8 @@ def get_away(connection: http.client.HTTPConnection, path: str) -> None:
     response = connection.getresponse()
     while response.read1(wire.READ_BYTES):
         pass
+    # A body of known length that was read away is not closed by itself.
+    response.close()
     if response.status != HTTPStatus.OK:
         raise RuntimeError(f"{path}: {response.status}")
 

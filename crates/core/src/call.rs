@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer_format::AnswerFormat;
 use crate::caller::Caller;
 use crate::completion::CompletionRequest;
+use crate::input::{Abilities, GivenAnswer};
 use crate::limits::Budget;
 
 /// One question to the registry: who asks what, from where, with which wishes.
@@ -35,6 +36,12 @@ pub struct Call {
     /// Whether it is made on behalf of a call that runs already, so that it need not wait for a place among the
     /// running ones: were both to wait, each could wait for the other.
     pub holds_place: bool,
+    /// What the client can do for the handler.
+    pub abilities: Abilities,
+    /// Whether somebody waits for the handler's questions while it runs; otherwise it is run again with the answers.
+    pub is_asked_live: bool,
+    /// Answers to what the handler will ask, by key: of earlier rounds of the same call.
+    pub answers: BTreeMap<String, GivenAnswer>,
     /// Cancels the call; dropping the [`crate::Reply`] does as well.
     pub cancellation: CancellationToken,
 }
@@ -53,6 +60,9 @@ impl Call {
             trace_parent: None,
             trace: false,
             holds_place: false,
+            abilities: Abilities::default(),
+            is_asked_live: false,
+            answers: BTreeMap::new(),
             cancellation: CancellationToken::new(),
         }
     }

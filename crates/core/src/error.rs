@@ -7,6 +7,8 @@ use std::fmt;
 
 use uuid::Uuid;
 
+use crate::input::{Abilities, InputRequest};
+
 /// What sort of failure it is. Each adapter maps kinds to its own codes in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -28,6 +30,10 @@ pub enum ErrorKind {
     TooLarge,
     /// A database or another part cannot be reached now.
     Unavailable,
+    /// The handler must ask first: it is run again with the answers.
+    InputRequired,
+    /// The client cannot do what the call needs.
+    Incapable,
     /// A fault of ours; the caller gets an id, the log the detail.
     Internal,
 }
@@ -45,6 +51,8 @@ impl ErrorKind {
             Self::Cancelled => "cancelled",
             Self::TooLarge => "too_large",
             Self::Unavailable => "unavailable",
+            Self::InputRequired => "input_required",
+            Self::Incapable => "incapable",
             Self::Internal => "internal",
         }
     }
@@ -73,6 +81,8 @@ struct Parts {
     hint: Option<String>,
     detail: Option<String>,
     id: Option<Uuid>,
+    requests: Vec<(String, InputRequest)>,
+    needs: Abilities,
 }
 
 impl Error {
@@ -86,6 +96,8 @@ impl Error {
             hint: None,
             detail: None,
             id: None,
+            requests: Vec::new(),
+            needs: Abilities::default(),
         }))
     }
 
@@ -103,6 +115,22 @@ impl Error {
         let mut error = Self::new(ErrorKind::Internal, message);
         error.0.id = Some(id);
         error.0.detail = Some(detail.into());
+        error
+    }
+
+    /// The handler must have answers to `requests` first, by key.
+    pub fn input_required(requests: Vec<(String, InputRequest)>) -> Self {
+        let mut error = Self::new(ErrorKind::InputRequired, "the call asks for something first");
+        error.0.requests = requests;
+        error
+    }
+
+    /// The client must have `needs`, and has not said so.
+    pub fn incapable(needs: Abilities) -> Self {
+        let names = needs.names().join(", ");
+        let message = format!("the call needs what your client has not declared that it can do: {names}");
+        let mut error = Self::new(ErrorKind::Incapable, message);
+        error.0.needs = needs;
         error
     }
 
@@ -150,6 +178,16 @@ impl Error {
     /// What would mend the call.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// What the handler asks for, by key.
+    pub fn requests(&self) -> &[(String, InputRequest)] {
+        &self.0.requests
+    }
+
+    /// What the client must be able to do.
+    pub fn needs(&self) -> Abilities {
+        self.0.needs
     }
 
     /// What only the log may show.

@@ -6,15 +6,17 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::answer_format::AnswerFormat;
-use crate::call::{LogLevel, Target, Variables};
+use crate::asking::AskingState;
+use crate::call::{Call, LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::error::ErrorKind;
-use crate::limits::Budget;
+use crate::limits::{Budget, Limits};
 use crate::principal::Principal;
 
 /// Stands for "no deadline": a longer timeout cannot be added to every instant.
@@ -99,8 +101,11 @@ pub struct Job {
     wish: CancellationToken,
     cancellation: CancellationToken,
     deadline: Mutex<Instant>,
+    /// Told when the deadline moves, which may be towards us.
+    deadline_moved: Notify,
     /// Whether its answer has ended while its work goes on.
     is_in_background: AtomicBool,
+    pub(crate) asking: AskingState,
     result: OnceLock<String>,
     started_at: SystemTime,
     started: Instant,
@@ -111,8 +116,16 @@ pub struct Job {
 }
 
 impl Job {
-    pub(crate) fn new(call: crate::call::Call, variables: Variables, inline: Budget, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        call: Call,
+        variables: Variables,
+        inline: Budget,
+        timeout: Duration,
+        limits: &Limits,
+        task_after: Duration,
+    ) -> Self {
         let started = Instant::now();
+        let asking = AskingState::new(&call, limits, task_after);
         Self {
             id: JobId(Uuid::new_v4()),
             target: call.target,
@@ -126,7 +139,9 @@ impl Job {
             wish: call.cancellation,
             cancellation: CancellationToken::new(),
             deadline: Mutex::new(started + timeout.min(TIMEOUT_MAX)),
+            deadline_moved: Notify::new(),
             is_in_background: AtomicBool::new(false),
+            asking,
             result: OnceLock::new(),
             started_at: SystemTime::now(),
             started,
@@ -196,8 +211,24 @@ impl Job {
     /// own.
     pub fn extend(&self, time: Duration) {
         let until = Instant::now() + time.min(TIMEOUT_MAX);
-        let mut deadline = self.deadline.lock();
-        *deadline = until.max(*deadline);
+        self.set_deadline(until.max(self.deadline()));
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Instant) {
+        *self.deadline.lock() = deadline;
+        self.deadline_moved.notify_one();
+    }
+
+    /// Ends the job when its deadline has passed; never resolves.
+    pub(crate) async fn watch_deadline(&self) {
+        while Instant::now() < self.deadline() {
+            tokio::select! {
+                () = tokio::time::sleep_until(self.deadline()) => {}
+                () = self.deadline_moved.notified() => {}
+            }
+        }
+        self.time_out();
+        std::future::pending::<()>().await;
     }
 
     /// Says where the rows of the job are kept, by the URI of a stored result; the first one said stays.
@@ -218,10 +249,10 @@ impl Job {
         self.is_in_background.store(false, Ordering::Release);
     }
 
-    /// Cancels the job when its adapter wishes so, unless it is in the background by then; never resolves.
+    /// Cancels the job when its adapter wishes so, unless it is in the background or a task by then; never resolves.
     pub(crate) async fn obey(&self) {
         self.wish.cancelled().await;
-        if !self.is_in_background() {
+        if !self.is_in_background() && !self.is_task() {
             self.cancel();
         }
         std::future::pending::<()>().await;
@@ -234,7 +265,7 @@ impl Job {
 
     /// Whether the job is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled() || (self.wish.is_cancelled() && !self.is_in_background())
+        self.cancellation.is_cancelled() || (self.wish.is_cancelled() && !self.is_in_background() && !self.is_task())
     }
 
     /// A token that fires when the job is cancelled, for work that outlives a borrow of the job.
@@ -248,7 +279,7 @@ impl Job {
     }
 
     /// Cancels the job because its time is over, unless somebody has cancelled it already.
-    pub(crate) fn time_out(&self) {
+    fn time_out(&self) {
         if !self.is_cancelled() {
             self.timed_out.store(true, Ordering::Relaxed);
             self.cancel();

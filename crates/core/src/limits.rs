@@ -34,6 +34,8 @@ pub struct CallLimits {
     pub inline: Option<Budget>,
     /// The same for an answer that is a body of its own, where that is another; it does not fall back to [`Limits`].
     pub body: Option<Budget>,
+    /// After how long without a word a call becomes a task, if its client can come back for it.
+    pub task_after: Option<Duration>,
 }
 
 /// The bounds of all calls of a registry.
@@ -44,6 +46,13 @@ pub struct Limits {
     /// How much of an answer travels inline, unless its entry says otherwise. It is what a model may be made to read:
     /// an answer that is a body of its own has no such bound.
     pub inline: Budget,
+    /// After how long without a word a call becomes a task, if its client can come back for it, unless its entry says
+    /// otherwise.
+    pub task_after: Duration,
+    /// How long a task may run, from when it became one.
+    pub task_timeout: Duration,
+    /// How long a call waits for an answer to what it asks; it holds no place meanwhile.
+    pub answer_within: Duration,
     /// Calls that run at the same time; more of them wait.
     pub running_calls_max: usize,
     /// Calls that run or wait; more of them are refused.
@@ -83,6 +92,9 @@ impl Default for Limits {
         Self {
             timeout: Duration::from_secs(60),
             inline: Budget { rows: None, bytes: Some(40_000) },
+            task_after: Duration::from_secs(10),
+            task_timeout: Duration::from_secs(60 * 60),
+            answer_within: Duration::from_secs(10 * 60),
             running_calls_max: 256,
             open_calls_max: 2_048,
             cancel_grace: Duration::from_secs(2),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::FutureExt;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ use crate::event::{Event, Events};
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
 use crate::limits::Limits;
+use crate::places::Places;
 use crate::principal::Principal;
 use crate::reply::{Metadata, Outcome, Reply, ReplySender};
 use crate::resource::{Resource, ResourceLister};
@@ -142,11 +143,15 @@ impl Registry {
         };
         let inline = budget.and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
-        let running = (!call.holds_place).then(|| self.running.clone());
+        let places = (!call.holds_place).then(|| Places {
+            of_one: share.as_ref().map(|share| share.running.clone()),
+            of_all: self.running.clone(),
+        });
+        let task_after = route.limits.task_after.unwrap_or(limits.task_after);
         // The log of a call is long; a caller must not be able to fill it.
         let trace = call.trace && call.caller.principal.grants.operates();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let job = Arc::new(Job::new(call, route.variables, inline, timeout));
+        let job = Arc::new(Job::new(call, route.variables, inline, timeout, limits, task_after));
         if !self.jobs.open(job.clone()) {
             let message = format!("more than {} calls are open; try again later", self.jobs.open_max());
             return Err((job.target().clone(), Error::new(ErrorKind::RateLimited, message)));
@@ -156,7 +161,7 @@ impl Registry {
             job,
             sender,
             code: route.code,
-            running,
+            places,
             share,
             jobs: self.jobs.clone(),
             events: self.events.clone(),
@@ -176,7 +181,8 @@ impl Registry {
         let limits = self.limits();
         let share = self.shares.of(principal, &limits)?;
         let listing = async {
-            let _places = places(share.as_deref(), &self.running).await?;
+            let of_one = share.as_ref().map(|share| share.running.clone());
+            let _place = Places { of_one, of_all: self.running.clone() }.take().await?;
             lister.list(principal).await
         };
         let listing = AssertUnwindSafe(listing).catch_unwind();
@@ -200,27 +206,13 @@ impl Registry {
     }
 }
 
-/// A place among the running calls, and before it one among those of the same principal.
-type Places<'a> = (Option<SemaphorePermit<'a>>, SemaphorePermit<'a>);
-
-/// Waits for a place among the running calls.
-async fn places<'a>(share: Option<&'a Share>, running: &'a Semaphore) -> Result<Places<'a>, Error> {
-    // The semaphores are never closed.
-    let closed = |_| Error::new(ErrorKind::Unavailable, "the server is shutting down");
-    let of_share = match share {
-        Some(share) => Some(share.running.acquire().await.map_err(closed)?),
-        None => None,
-    };
-    Ok((of_share, running.acquire().await.map_err(closed)?))
-}
-
 /// The task of one job.
 struct Execution {
     job: Arc<Job>,
     sender: ReplySender,
     code: Code,
     /// Where to wait for a place; none for a call on behalf of one that holds a place already.
-    running: Option<Arc<Semaphore>>,
+    places: Option<Places>,
     /// What its principal has of the calls, where that is bounded.
     share: Option<Arc<Share>>,
     jobs: Arc<Jobs>,
@@ -244,6 +236,7 @@ impl Execution {
         };
         self.job.enter(state);
         self.jobs.close(&self.job);
+        self.job.leave_place();
         self.share = None;
         self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
         if !self.job.is_in_background() {
@@ -253,13 +246,6 @@ impl Execution {
 
     async fn execute_within_bounds(&self) -> Result<Metadata, Error> {
         let job = &self.job;
-        let overdue = async {
-            while tokio::time::Instant::now() < job.deadline() {
-                tokio::time::sleep_until(job.deadline()).await;
-            }
-            job.time_out();
-            std::future::pending::<()>().await;
-        };
         let dropped_after_grace = async {
             job.cancelled().await;
             tokio::time::sleep(self.cancel_grace).await;
@@ -269,7 +255,7 @@ impl Execution {
             result = AssertUnwindSafe(self.execute()).catch_unwind() => result.unwrap_or_else(|panic| Err(fault_of(&*panic))),
             () = dropped_after_grace => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             () = job.obey() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            () = overdue => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
+            () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
         match result {
             Err(error) if job.is_cancelled() && error.kind() != ErrorKind::Internal => {
@@ -279,17 +265,14 @@ impl Execution {
         }
     }
 
-    async fn places(&self) -> Result<Option<Places<'_>>, Error> {
-        let Some(running) = &self.running else { return Ok(None) };
-        places(self.share.as_deref(), running).await.map(Some)
-    }
-
     async fn execute(&self) -> Result<Metadata, Error> {
-        let _places = tokio::select! {
-            biased;
-            () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
-            places = self.places() => places?,
-        };
+        if let Some(places) = &self.places {
+            tokio::select! {
+                biased;
+                () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
+                taken = self.job.take_place(places) => taken?,
+            }
+        }
         self.job.enter(JobState::Running);
         match &self.code {
             Code::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
+use crate::asking::Asked;
 use crate::call::LogLevel;
 use crate::completion::Completion;
 use crate::content::{Content, Role};
@@ -109,19 +110,28 @@ pub enum ReplyEvent {
     End(Outcome),
 }
 
+/// What [`Reply::next_said`] gives: whoever can answer questions hears these, too.
+#[derive(Debug)]
+pub enum Said {
+    /// A piece of the answer, or its end.
+    Event(ReplyEvent),
+    /// A question of the handler, which waits for the answer; only in calls that are asked live.
+    Asked(Asked),
+}
+
 /// The adapter's end of an answer. Dropping it cancels the job.
 #[derive(Debug)]
 pub struct Reply {
     job: Arc<Job>,
-    events: mpsc::Receiver<ReplyEvent>,
+    said: mpsc::Receiver<Said>,
     ended: bool,
 }
 
 impl Reply {
     pub(crate) fn channel(job: Arc<Job>, output_schema: Option<Arc<Schema>>) -> (ReplySender, Self) {
         let (sender, receiver) = mpsc::channel(CHUNKS_WAITING_MAX);
-        let reply = Self { job: job.clone(), events: receiver, ended: false };
-        (ReplySender { job, events: sender, output_schema }, reply)
+        let reply = Self { job: job.clone(), said: receiver, ended: false };
+        (ReplySender { job, said: sender, output_schema }, reply)
     }
 
     /// The job that answers.
@@ -129,17 +139,27 @@ impl Reply {
         &self.job
     }
 
-    /// The next piece of the answer, or its end; `None` after the end.
+    /// The next piece of the answer, or its end; `None` after the end. A question gets no answer, which its handler is told.
     pub async fn next(&mut self) -> Option<ReplyEvent> {
+        loop {
+            if let Said::Event(event) = self.next_said().await? {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The next piece of the answer, its end, or a question; `None` after the end.
+    pub async fn next_said(&mut self) -> Option<Said> {
         if self.ended {
             return None;
         }
-        let event = self.events.recv().await.unwrap_or_else(|| {
+        let said = self.said.recv().await.unwrap_or_else(|| {
             // The registry sends an end for every job that it runs; without one the runtime is going down.
-            ReplyEvent::End(Outcome::Failed(Error::new(ErrorKind::Unavailable, "the server is shutting down")))
+            let error = Error::new(ErrorKind::Unavailable, "the server is shutting down");
+            Said::Event(ReplyEvent::End(Outcome::Failed(error)))
         });
-        self.ended = matches!(event, ReplyEvent::End(_));
-        Some(event)
+        self.ended = matches!(said, Said::Event(ReplyEvent::End(_)));
+        Some(said)
     }
 }
 
@@ -155,11 +175,15 @@ impl Drop for Reply {
 #[derive(Debug, Clone)]
 pub struct ReplySender {
     job: Arc<Job>,
-    events: mpsc::Sender<ReplyEvent>,
+    said: mpsc::Sender<Said>,
     output_schema: Option<Arc<Schema>>,
 }
 
 impl ReplySender {
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
+    }
+
     /// More text of the open block.
     ///
     /// # Errors
@@ -261,17 +285,21 @@ impl ReplySender {
     }
 
     async fn send_event(&self, event: ReplyEvent) -> Result<(), Error> {
+        self.say(Said::Event(event)).await
+    }
+
+    pub(crate) async fn say(&self, said: Said) -> Result<(), Error> {
         let cancelled = || Error::new(ErrorKind::Cancelled, "the call was cancelled");
         tokio::select! {
             biased;
             () = self.job.cancelled() => Err(cancelled()),
-            sent = self.events.send(event) => sent.map_err(|_| cancelled()),
+            sent = self.said.send(said) => sent.map_err(|_| cancelled()),
         }
     }
 
     /// Ends the answer. Waits for a free place unless the reader is gone.
     pub(crate) async fn end(&self, outcome: Outcome) {
         // An error here means that nobody reads, and then nobody needs the end.
-        let _ = self.events.send(ReplyEvent::End(outcome)).await;
+        let _ = self.said.send(Said::Event(ReplyEvent::End(outcome))).await;
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Shares {
 #[derive(Debug)]
 pub(crate) struct Share {
     /// Places among the running calls; a call waits for one here before it waits for one among all.
-    pub(crate) running: Semaphore,
+    pub(crate) running: Arc<Semaphore>,
 }
 
 /// Somebody, as [`Principal::is_same_as`] tells them apart.
@@ -50,7 +50,7 @@ impl Shares {
         }
         let known = of.entry(holder).or_default();
         let share = known.upgrade().unwrap_or_else(|| {
-            let share = Arc::new(Share { running: Semaphore::new(bounds.running_calls_max) });
+            let share = Arc::new(Share { running: Arc::new(Semaphore::new(bounds.running_calls_max)) });
             *known = Arc::downgrade(&share);
             share
         });

@@ -1,16 +1,19 @@
 //! What a request gets: nothing, one message, or a message that is written while it is produced.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use tidegate_core::{Notice, Reply, ReplyEvent};
+use tidegate_core::{Asked, Error, ErrorKind, Job, Metadata, Notice, Outcome, Reply, ReplyEvent, Said};
 
-use crate::encode::ReplyEncoder;
+use crate::encode::{Envelope, ReplyEncoder, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
 use crate::listen::ListenStream;
-use crate::revision::Dialect;
+use crate::rounds::ThisRound;
+use crate::session::Session;
+use crate::tasks::{Became, Tasks, Transition};
 use crate::wire::notice;
 
 /// Frames of a short answer that are joined to one message; a chunk is at most some 64 KiB.
@@ -23,7 +26,7 @@ pub enum Answer {
     /// One whole message.
     Whole(Message),
     /// Notifications and the pieces of one message, while they are produced.
-    Stream(AnswerStream),
+    Stream(Box<AnswerStream>),
     /// Notifications, for as long as the client listens.
     Listen(ListenStream),
 }
@@ -52,22 +55,47 @@ impl Message {
 /// A part of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A whole notification that belongs to the request. Only before the first piece.
+    /// A whole message that belongs to the request: a notification, or a request of ours to a legacy client. Only before
+    /// the first piece.
     Notification(Bytes),
     /// The next bytes of the response message.
     Piece(Bytes),
 }
 
+/// How the handler of a call asks its client.
+pub(crate) enum Asks {
+    /// It cannot.
+    Nobody,
+    /// The call ends with the questions and comes again.
+    NextRound(ThisRound),
+    /// By requests of ours, while the call goes on.
+    Live(Arc<Session>),
+}
+
+/// What happened next.
+enum Step {
+    Said(Said),
+    Became(Became),
+    Over,
+}
+
 /// A streamed answer. Dropping it cancels the call.
 pub struct AnswerStream {
-    reply: Reply,
+    job: Arc<Job>,
+    /// None while the call becomes a task.
+    reply: Option<Reply>,
     encoder: Box<dyn ReplyEncoder>,
     guard: Option<InFlightGuard>,
     progress_token: Option<String>,
-    dialect: &'static Dialect,
+    envelope: Envelope,
+    asks: Asks,
+    /// How the call becomes a task; none for one that may not.
+    to_task: Option<Transition>,
     /// What was read while waiting for the first piece.
     ready: VecDeque<Frame>,
     last_progress: f64,
+    /// What the last progress said, for the task that the call may become.
+    last_message: Option<String>,
     wants_notices: bool,
     has_begun: bool,
     has_ended: bool,
@@ -78,19 +106,24 @@ impl AnswerStream {
     pub(crate) fn new(
         reply: Reply,
         encoder: Box<dyn ReplyEncoder>,
+        envelope: Envelope,
         guard: Option<InFlightGuard>,
+        asks: Asks,
         progress_token: Option<String>,
         wants_notices: bool,
-        dialect: &'static Dialect,
     ) -> Self {
         Self {
-            reply,
+            job: reply.job().clone(),
+            reply: Some(reply),
             encoder,
             guard,
             progress_token,
-            dialect,
+            envelope,
+            asks,
+            to_task: None,
             ready: VecDeque::new(),
             last_progress: f64::NEG_INFINITY,
+            last_message: None,
             wants_notices,
             has_begun: false,
             has_ended: false,
@@ -98,14 +131,18 @@ impl AnswerStream {
         }
     }
 
-    /// Whoever wants news gets a stream at once. For everybody else this waits until there is something to say, so that a call that fails early can be answered as
-    /// an error, and one that ends early as one whole message.
+    /// Whoever wants news gets a stream at once. For everybody else this waits until there is something to say, so that a
+    /// call that fails early can be answered as an error, and one that ends early as one whole message.
     pub(crate) async fn begin(mut self) -> Answer {
         if self.wants_notices {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let Some(first) = self.next().await else { return Answer::Silence };
+        let is_question = matches!(first, Frame::Notification(_));
         self.ready.push_back(first);
+        if is_question {
+            return Answer::Stream(Box::new(self));
+        }
         // A short answer is over by now, or nearly so; as one message it needs no chunks.
         tokio::task::yield_now().await;
         while !self.has_ended && self.ready.len() < JOINED_FRAMES_MAX {
@@ -116,7 +153,7 @@ impl AnswerStream {
             }
         }
         if !self.has_ended {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let pieces = self.ready.iter().map(|frame| match frame {
             Frame::Notification(bytes) | Frame::Piece(bytes) => bytes.as_ref(),
@@ -133,26 +170,83 @@ impl AnswerStream {
         }
     }
 
+    /// The same, of a call that may become one of `tasks`.
+    pub(crate) fn or_task(self, tasks: Arc<Tasks>) -> Self {
+        let to_task = Some(Transition::new(tasks, self.job.task_after()));
+        Self { to_task, ..self }
+    }
+
     async fn produce(&mut self) -> Option<Frame> {
         while !self.has_ended {
-            let event = match &self.guard {
-                Some(guard) => tokio::select! {
-                    biased;
-                    () = guard.token().cancelled() => return None,
-                    event = self.reply.next() => event,
-                },
-                None => self.reply.next().await,
+            let step = match &self.guard {
+                Some(guard) => {
+                    let cancelled = guard.token().clone();
+                    tokio::select! {
+                        biased;
+                        () = cancelled.cancelled() => return None,
+                        step = self.step() => step,
+                    }
+                }
+                None => self.step().await,
             };
-            if let Some(frame) = self.frame_of(event?) {
+            let frame = match step {
+                Step::Said(Said::Event(event)) => self.frame_of(event),
+                Step::Said(Said::Asked(asked)) => self.question_of(asked),
+                Step::Became(became) => self.task_of(became),
+                Step::Over => return None,
+            };
+            if let Some(frame) = frame {
                 return Some(frame);
             }
         }
         None
     }
 
-    /// Whether notifications may come before the response.
+    /// Waits for what happens next. Whoever stops waiting loses nothing.
+    async fn step(&mut self) -> Step {
+        let Some(to_task) = self.to_task.as_mut().filter(|_| !self.has_begun) else { return self.next_said().await };
+        if let Some(reply) = &mut self.reply {
+            tokio::select! {
+                biased;
+                () = to_task.due(&self.job) => {}
+                said = reply.next_said() => return said.map_or(Step::Over, Step::Said),
+            }
+        }
+        if let Some(reply) = self.reply.take() {
+            to_task.begin(reply, self.envelope.clone(), self.last_message.take());
+        }
+        let became = to_task.end().await;
+        self.to_task = None;
+        Step::Became(became)
+    }
+
+    async fn next_said(&mut self) -> Step {
+        match &mut self.reply {
+            Some(reply) => reply.next_said().await.map_or(Step::Over, Step::Said),
+            None => Step::Over,
+        }
+    }
+
+    /// The response that says that the call became a task; none when it goes on as it is.
+    fn task_of(&mut self, became: Became) -> Option<Frame> {
+        let (response, error_code) = match became {
+            Became::Task(members) => {
+                let envelope = self.envelope.clone().of_type(ResultType::Task);
+                (envelope.whole(&members, &Metadata::new(), None), None)
+            }
+            Became::Nothing(error) => (self.envelope.error(&error), Some(error.code)),
+            Became::Itself(reply) => {
+                self.reply = Some(reply);
+                return None;
+            }
+        };
+        (self.has_begun, self.has_ended, self.error_code) = (true, true, error_code);
+        Some(Frame::Piece(response))
+    }
+
+    /// Whether notifications or requests of ours may come before the response.
     pub fn may_notify(&self) -> bool {
-        self.wants_notices && !self.has_begun
+        (self.wants_notices || matches!(self.asks, Asks::Live(_))) && !self.has_begun
     }
 
     /// Whether the response message is complete.
@@ -165,7 +259,7 @@ impl AnswerStream {
             ReplyEvent::Chunk(tidegate_core::Chunk::Notice(news)) => return self.notification_of(&news),
             ReplyEvent::Chunk(chunk) => self.encoder.chunk(chunk),
             ReplyEvent::End(outcome) => {
-                let (piece, error_code) = self.encoder.end(outcome);
+                let (piece, error_code) = self.end(outcome);
                 self.has_ended = true;
                 self.error_code = error_code;
                 piece
@@ -175,17 +269,44 @@ impl AnswerStream {
         (!piece.is_empty()).then_some(Frame::Piece(piece))
     }
 
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+        let Outcome::Failed(error) = outcome else { return self.encoder.end(outcome) };
+        if error.kind() != ErrorKind::InputRequired {
+            return self.encoder.end(Outcome::Failed(error));
+        }
+        match std::mem::replace(&mut self.asks, Asks::Nobody) {
+            Asks::NextRound(round) if !self.has_begun => {
+                let job = self.job.clone();
+                match round.ask(self.envelope.clone(), &error, job.target().name(), job.arguments()) {
+                    Ok(response) => (response, None),
+                    Err(error) => (self.envelope.error(&error), Some(error.code)),
+                }
+            }
+            // What was said cannot be unsaid, and would be said twice.
+            _ => self.encoder.end(Outcome::Failed(Error::internal("a handler asked after it had begun to answer"))),
+        }
+    }
+
+    /// A request of ours. It has no place within a response, and then its handler is told that there is no answer.
+    fn question_of(&mut self, asked: Asked) -> Option<Frame> {
+        match &self.asks {
+            Asks::Live(session) if !self.has_begun => session.questions().ask(asked).map(Frame::Notification),
+            _ => None,
+        }
+    }
+
     /// Progress only rises, and no notification comes once the response has begun.
     fn notification_of(&mut self, news: &Notice) -> Option<Frame> {
         if self.has_begun {
             return None;
         }
-        if let Notice::Progress { done, .. } = news {
+        if let Notice::Progress { done, message, .. } = news {
             if *done <= self.last_progress {
                 return None;
             }
             self.last_progress = *done;
+            self.last_message.clone_from(message);
         }
-        notice(news, self.progress_token.as_deref(), self.dialect).map(Frame::Notification)
+        notice(news, self.progress_token.as_deref(), self.envelope.dialect).map(Frame::Notification)
     }
 }

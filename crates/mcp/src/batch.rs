@@ -31,7 +31,9 @@ impl Service {
         }
         let carries = peer.carries.and(Budget { rows: None, bytes: Some(ANSWER_BYTES_MAX) });
         let answers: Vec<Option<Bytes>> = messages
-            .map(|(message, caller)| self.answer_one_of_batch(message, Peer { caller, carries, ..peer.clone() }))
+            .map(|(message, caller)| {
+                self.answer_one_of_batch(message, Peer { caller, carries, can_be_asked: false, ..peer.clone() })
+            })
             .buffered(CONCURRENT_MAX)
             .collect()
             .await;
@@ -50,7 +52,10 @@ impl Service {
                 self.notified(&notification, &peer);
                 None
             }
-            Ok(Incoming::Response) => None,
+            Ok(Incoming::Response(response)) => {
+                self.answered(&response, &peer);
+                None
+            }
             Ok(Incoming::Batch(_)) => {
                 Some(Message::error(None, &RpcError::invalid_request("a batch in a batch")).bytes)
             }

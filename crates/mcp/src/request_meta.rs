@@ -4,9 +4,10 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate_core::LogLevel;
+use tidegate_core::{Abilities, LogLevel};
 
 use crate::jsonrpc::RpcError;
+use crate::wire::abilities;
 
 /// Longer progress tokens are refused: each notification of progress repeats them.
 const TOKEN_BYTES_MAX: usize = 4 * 1024;
@@ -18,6 +19,8 @@ pub struct RequestMeta {
     pub protocol_version: Option<String>,
     /// Whether the client declared its capabilities (modern requests must).
     pub has_client_capabilities: bool,
+    /// What the client can do, as it declared (modern requests only).
+    pub abilities: Abilities,
     /// The token under which the client wants to hear of progress, as JSON text.
     pub progress_token: Option<String>,
     /// The least severe log message that the client wants to hear (modern requests only).
@@ -76,11 +79,20 @@ impl RequestMeta {
         Ok(Self {
             protocol_version: members.protocol_version,
             has_client_capabilities: members.client_capabilities.is_some(),
+            abilities: members.client_capabilities.map(declared).unwrap_or_default(),
             progress_token: members.progress_token.map(progress_token).transpose()?,
             log_level,
             trace_parent: members.traceparent.filter(|value| is_trace_parent(value)),
             trace: members.trace,
         })
+    }
+}
+
+/// What `clientCapabilities` declare. Most declare nothing.
+fn declared(capabilities: &RawValue) -> Abilities {
+    match capabilities.get() {
+        "{}" => Abilities::default(),
+        text => serde_json::from_str(text).map(|value| abilities(&value)).unwrap_or_default(),
     }
 }
 

@@ -2,24 +2,23 @@
 //!
 //! [MCP 2026-07-28, Versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use tidegate_core::{
-    Budget, Call, Caller, CompletionRequest, ErrorKind, LogLevel, Metadata, Reference, Registry, Target,
-};
+use serde_json::{Value, json};
+use tidegate_core::{Budget, Caller, LogLevel, Metadata, Registry};
 
-use crate::answer::{Answer, AnswerStream, Message};
-use crate::bounded;
-use crate::encode::{CallToolEncoder, CompleteEncoder, Envelope, GetPromptEncoder, ReadResourceEncoder, ReplyEncoder};
-use crate::in_flight::{InFlight, InFlightGuard};
-use crate::jsonrpc::{Notification, Request, RequestId, RpcError};
+use crate::answer::{Answer, Message};
+use crate::encode::{Envelope, ResultType};
+use crate::in_flight::InFlight;
+use crate::jsonrpc::{Notification, Request, RequestId, Response, RpcError};
 use crate::list::ToolListCache;
-use crate::revision::{Dialect, Revision};
+use crate::request_state::RequestStates;
+use crate::revision::Revision;
 use crate::session::Session;
-use crate::wire::{self, About};
+use crate::tasks::{TaskFolder, TaskLimits, Tasks};
+use crate::wire::{self, About, abilities};
 
 /// MCP over one registry. Knows nothing of the transport; any number of them share it.
 pub struct Service {
@@ -27,6 +26,8 @@ pub struct Service {
     about: About,
     server_info: [Arc<str>; Revision::ALL.len()],
     pub(crate) tool_lists: ToolListCache,
+    pub(crate) request_states: Arc<RequestStates>,
+    pub(crate) tasks: Arc<Tasks>,
 }
 
 /// Who sent a request, and what its connection or session knows.
@@ -36,6 +37,8 @@ pub struct Peer {
     pub caller: Caller,
     /// What the transport can carry inline at most.
     pub carries: Budget,
+    /// Whether requests of ours reach a legacy client while its own request is open, and its answers reach us.
+    pub can_be_asked: bool,
     /// What a legacy handshake settled, if there was one.
     pub session: Option<Arc<Session>>,
     /// Open requests that a later message may cancel; none where a connection carries one request.
@@ -43,59 +46,11 @@ pub struct Peer {
 }
 
 #[derive(Deserialize)]
-struct CallToolParams {
-    #[serde(deserialize_with = "bounded::name")]
-    name: String,
-    #[serde(default)]
-    arguments: Option<Map<String, Value>>,
-}
-
-#[derive(Deserialize)]
-struct ReadResourceParams {
-    #[serde(deserialize_with = "bounded::uri")]
-    uri: String,
-}
-
-#[derive(Deserialize)]
-struct CompleteParams {
-    #[serde(rename = "ref")]
-    reference: ReferenceParams,
-    argument: ArgumentParams,
-    #[serde(default)]
-    context: ContextParams,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type")]
-enum ReferenceParams {
-    #[serde(rename = "ref/prompt")]
-    Prompt {
-        #[serde(deserialize_with = "bounded::name")]
-        name: String,
-    },
-    #[serde(rename = "ref/resource")]
-    Resource {
-        #[serde(deserialize_with = "bounded::uri")]
-        uri: String,
-    },
-}
-
-#[derive(Deserialize)]
-struct ArgumentParams {
-    name: String,
-    value: String,
-}
-
-#[derive(Deserialize, Default)]
-struct ContextParams {
-    #[serde(default)]
-    arguments: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
 struct InitializeParams {
     #[serde(rename = "protocolVersion")]
     protocol_version: String,
+    #[serde(default)]
+    capabilities: Value,
 }
 
 #[derive(Deserialize)]
@@ -110,11 +65,30 @@ struct CancelledParams {
 }
 
 impl Service {
-    /// MCP over `registry`.
+    /// MCP over `registry`. Tasks live as long as the process.
     pub fn new(registry: Arc<Registry>, about: About) -> Arc<Self> {
+        Self::with_tasks_in(None, registry, about)
+    }
+
+    /// The same, with tasks that are written down in `folder`, and those that an earlier process left there.
+    pub fn with_tasks_in(folder: Option<TaskFolder>, registry: Arc<Registry>, about: About) -> Arc<Self> {
         let server_info =
             Revision::ALL.map(|revision| wire::implementation(&about, revision.dialect()).to_string().into());
-        Arc::new(Self { registry, about, server_info, tool_lists: ToolListCache::default() })
+        Arc::new(Self {
+            registry,
+            about,
+            server_info,
+            tool_lists: ToolListCache::default(),
+            request_states: Arc::new(RequestStates::new()),
+            tasks: Tasks::open(folder, TaskLimits::default()),
+        })
+    }
+
+    /// Waits until every call has ended and the end of every task is written down; after `within` cancels the calls that
+    /// still run and waits for them to end.
+    pub async fn drain(&self, within: Duration) {
+        self.registry.drain(within).await;
+        self.tasks.drain().await;
     }
 
     /// Who the server is.
@@ -147,7 +121,8 @@ impl Service {
             members.push_str(&format!(",\"instructions\":{}", json!(instructions)));
         }
         let message = Message::result(envelope.whole(&members, &Metadata::new(), None));
-        Ok((Session::new(revision, in_flight, self.registry.watch()), message))
+        let abilities = envelope.dialect.abilities(abilities(&params.capabilities));
+        Ok((Session::new(revision, abilities, in_flight, self.registry.watch()), message))
     }
 
     /// The revision that a request is to be answered in.
@@ -180,6 +155,13 @@ impl Service {
         }
     }
 
+    /// Hears what a client answers to a request of ours.
+    pub fn answered(&self, response: &Response, peer: &Peer) {
+        if let Some(session) = &peer.session {
+            session.questions().answered(response);
+        }
+    }
+
     /// Hears a notification. It is never answered.
     pub fn notified(&self, notification: &Notification, peer: &Peer) {
         if notification.method != "notifications/cancelled" {
@@ -205,6 +187,9 @@ impl Service {
             "prompts/list" => whole(self.list_prompts(&request, &envelope, peer)?),
             "prompts/get" => self.get_prompt(request, envelope, guard, peer).await,
             "completion/complete" => self.complete(request, envelope, guard, peer).await,
+            "tasks/get" if envelope.dialect.stateless => whole(self.get_task(&request, &envelope, peer).await?),
+            "tasks/update" if envelope.dialect.stateless => whole(self.update_task(&request, &envelope, peer)?),
+            "tasks/cancel" if envelope.dialect.stateless => whole(self.cancel_task(&request, &envelope, peer)?),
             "server/discover" if envelope.dialect.stateless => whole(self.discover(&envelope)),
             "subscriptions/listen" if envelope.dialect.stateless => self.listen(&request, envelope, guard, peer).await,
             "resources/subscribe" if !envelope.dialect.stateless => {
@@ -241,130 +226,16 @@ impl Service {
         Ok(empty(envelope))
     }
 
-    async fn call_tool(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let params: CallToolParams = request.params()?;
-        let mut call = self.call(Target::Tool(params.name), &request, envelope.dialect, guard.as_ref(), peer);
-        call.arguments = params.arguments.unwrap_or_default();
-        let wants_notices = call.wants_progress || call.log_level.is_some();
-        match self.registry.call(call) {
-            Ok(reply) => {
-                let dialect = envelope.dialect;
-                let encoder = Box::new(CallToolEncoder::new(envelope));
-                let token = request.meta.progress_token;
-                Ok(AnswerStream::new(reply, encoder, guard, token, wants_notices, dialect).begin().await)
-            }
-            // The model sees the tool's errors and can mend its call; protocol errors it may not see.
-            Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => {
-                Ok(Answer::Whole(Message::result(CallToolEncoder::failure(envelope, &error))))
-            }
-            Err(error) => Err(RpcError::from_error(&error, None, envelope.dialect)),
-        }
-    }
-
-    async fn read_resource(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let uri = request.params::<ReadResourceParams>()?.uri;
-        let call = self.call(Target::Resource(uri.clone()), &request, envelope.dialect, guard.as_ref(), peer);
-        let snapshot = self.registry.state_for(&peer.caller);
-        let mime_type = snapshot.media_type(&uri, &peer.caller);
-        let cache = snapshot.read_cache(&uri, &peer.caller);
-        let encoder = ReadResourceEncoder::new(envelope.clone(), uri, mime_type, cache);
-        self.stream(call, envelope.dialect, Box::new(encoder), guard, request.meta.progress_token).await
-    }
-
-    async fn get_prompt(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let params: CallToolParams = request.params()?;
-        let snapshot = self.registry.state_for(&peer.caller);
-        let prompt = snapshot.prompt(&params.name, &peer.caller).ok();
-        let description = prompt.and_then(|prompt| prompt.description.clone());
-        let mut call = self.call(Target::Prompt(params.name), &request, envelope.dialect, guard.as_ref(), peer);
-        call.arguments = params.arguments.unwrap_or_default();
-        let encoder = GetPromptEncoder::new(envelope.clone(), description);
-        self.stream(call, envelope.dialect, Box::new(encoder), guard, request.meta.progress_token).await
-    }
-
-    async fn complete(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let params: CompleteParams = request.params()?;
-        let completion = CompletionRequest {
-            reference: match params.reference {
-                ReferenceParams::Prompt { name } => Reference::Prompt(name),
-                ReferenceParams::Resource { uri } => Reference::Resource(uri),
-            },
-            argument: params.argument.name,
-            value: params.argument.value,
-            context: params.context.arguments,
-        };
-        let call = self.call(Target::Completion(completion), &request, envelope.dialect, guard.as_ref(), peer);
-        let encoder = Box::new(CompleteEncoder::new(envelope.clone()));
-        self.stream(call, envelope.dialect, encoder, guard, request.meta.progress_token).await
-    }
-
-    async fn stream(
-        &self,
-        call: Call,
-        dialect: &'static Dialect,
-        encoder: Box<dyn ReplyEncoder>,
-        guard: Option<InFlightGuard>,
-        progress_token: Option<String>,
-    ) -> Result<Answer, RpcError> {
-        let resource = if let Target::Resource(uri) = &call.target { Some(uri.clone()) } else { None };
-        let wants_notices = call.wants_progress || call.log_level.is_some();
-        let refuse = |error| RpcError::from_error(&error, resource.as_deref(), dialect);
-        let reply = self.registry.call(call).map_err(refuse)?;
-        Ok(AnswerStream::new(reply, encoder, guard, progress_token, wants_notices, dialect).begin().await)
-    }
-
-    fn call(
-        &self,
-        target: Target,
-        request: &Request,
-        dialect: &Dialect,
-        guard: Option<&InFlightGuard>,
-        peer: &Peer,
-    ) -> Call {
-        let mut call = Call::new(target, peer.caller.clone());
-        call.carries = peer.carries;
-        call.wants_progress = request.meta.progress_token.is_some();
-        call.log_level = if dialect.stateless {
-            request.meta.log_level
-        } else {
-            peer.session.as_ref().and_then(|session| session.log_level())
-        };
-        call.trace_parent = request.meta.trace_parent.clone();
-        call.trace = request.meta.trace;
-        if let Some(guard) = guard {
-            call.cancellation = guard.token().clone();
-        }
-        call
-    }
-
     fn envelope(&self, id: &RequestId, revision: Revision) -> Envelope {
         // A revision's position in ALL is its discriminant.
         let server_info = self.server_info[revision as usize].clone();
-        Envelope { id: id.clone(), dialect: revision.dialect(), server_info }
+        Envelope {
+            id: id.clone(),
+            dialect: revision.dialect(),
+            server_info,
+            result_type: ResultType::Complete,
+            is_nested: false,
+        }
     }
 }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use tidegate_core::{LogLevel, Watch};
+use tidegate_core::{Abilities, LogLevel, Watch};
 
 use crate::in_flight::InFlight;
+use crate::questions::Questions;
 use crate::revision::Revision;
 
 /// No message at all is wanted; above every level.
@@ -17,12 +18,21 @@ pub struct Session {
     revision: Revision,
     log_level: AtomicU8,
     in_flight: Arc<InFlight>,
+    abilities: Abilities,
+    questions: Questions,
     watch: Arc<Watch>,
 }
 
 impl Session {
-    pub(crate) fn new(revision: Revision, in_flight: Arc<InFlight>, watch: Watch) -> Self {
-        Self { revision, log_level: AtomicU8::new(SILENT), in_flight, watch: Arc::new(watch) }
+    pub(crate) fn new(revision: Revision, abilities: Abilities, in_flight: Arc<InFlight>, watch: Watch) -> Self {
+        Self {
+            revision,
+            log_level: AtomicU8::new(SILENT),
+            in_flight,
+            abilities,
+            questions: Questions::default(),
+            watch: Arc::new(watch),
+        }
     }
 
     /// The revision that was agreed on.
@@ -33,6 +43,16 @@ impl Session {
     /// Its open requests.
     pub fn in_flight(&self) -> &Arc<InFlight> {
         &self.in_flight
+    }
+
+    /// What its client can do.
+    pub(crate) fn abilities(&self) -> Abilities {
+        self.abilities
+    }
+
+    /// The questions that its client has yet to answer.
+    pub(crate) fn questions(&self) -> &Questions {
+        &self.questions
     }
 
     /// The changes that it wants to hear of.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::{Stream, stream};
 use serde_json::json;
 use tidegate_core::{Caller, ErrorKind};
-use tidegate_mcp::{Incoming, Rejection, RpcError};
+use tidegate_mcp::{Incoming, Rejection, Response, RpcError};
 
 /// Finds out who is at the other end, each time it is asked: a key may be revoked, and a role may lose what it had.
 #[async_trait]
@@ -49,7 +49,7 @@ fn refused(message: Read, error: RpcError) -> Read {
     match message {
         Ok(Incoming::Request(request)) => Err(Rejection { id: Some(request.id), error }),
         // Nothing is said to what is not answered.
-        Ok(_) => Ok(Incoming::Response),
+        Ok(_) => Ok(Incoming::Response(Response::default())),
         Err(rejection) => Err(rejection),
     }
 }

@@ -84,7 +84,7 @@ impl Conversation {
             Incoming::Request(request) if is_listening(&request) => self.take_stream(request, caller, identity).await,
             Incoming::Request(request) => self.take(request, caller, identity).await,
             Incoming::Notification(notification) => self.service.notified(&notification, &self.peer(caller)),
-            Incoming::Response => {}
+            Incoming::Response(response) => self.service.answered(&response, &self.peer(caller)),
             Incoming::Batch(messages) => self.take_batch(messages, caller, identity.clone()).await,
         }
     }
@@ -95,7 +95,7 @@ impl Conversation {
             (Ok(incoming), Ok(caller)) => self.hear(incoming, caller, identity).await,
             (Ok(Incoming::Request(request)), Err(error)) => self.refuse(Some(&request.id), &error).await,
             (Ok(Incoming::Batch(_)), Err(error)) => self.refuse(None, &error).await,
-            (Ok(Incoming::Notification(_) | Incoming::Response), Err(_)) => {}
+            (Ok(Incoming::Notification(_) | Incoming::Response(_)), Err(_)) => {}
             (Err(rejection), _) => self.refuse(rejection.id.as_ref(), &rejection.error).await,
         }
     }
@@ -156,6 +156,7 @@ impl Conversation {
         Peer {
             caller,
             carries: Budget { rows: None, bytes: is_bounded.then_some(self.bounds.carried_bytes_max) },
+            can_be_asked: true,
             session: self.session.lock().clone(),
             in_flight: Some(self.in_flight.clone()),
         }
@@ -291,7 +292,7 @@ impl Answering {
     }
 
     /// Keeps the answer until it is complete; its notifications go out at once.
-    async fn keep(&self, id: &RequestId, mut stream: AnswerStream) {
+    async fn keep(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
         while let Some(frame) = stream.next().await {
             match frame {

@@ -13,7 +13,7 @@ use crate::host::{Host, LOCAL, called_by, settle, somebody, told, tool_call, too
 
 fn host(running_calls_max: usize, open_calls_max: usize) -> Host {
     let limits = Limits { running_calls_max, open_calls_max, ended_jobs_kept: 3, ..Limits::default() };
-    let hour = CallLimits { timeout: Some(Duration::from_secs(3_600)), inline: None, body: None };
+    let hour = CallLimits { timeout: Some(Duration::from_secs(3_600)), ..CallLimits::default() };
     let tools = SnapshotBuilder::new()
         .tool(Tool::new("work", "", until_cancelled()))
         .tool(Tool::new("endless", "", until_cancelled()).with_limits(hour))

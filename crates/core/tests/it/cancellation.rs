@@ -161,7 +161,7 @@ async fn a_cancelled_call_does_not_time_out_in_its_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn an_entry_has_a_time_limit_of_its_own_and_may_have_none() {
-    let timeout = |timeout| CallLimits { timeout: Some(timeout), inline: None, body: None };
+    let timeout = |timeout| CallLimits { timeout: Some(timeout), ..CallLimits::default() };
     let tool = |name: &str, limit| Tool::new(name, "", stubborn(Arc::default())).with_limits(timeout(limit));
     let host = Host::within(
         Limits { cancel_grace: Duration::ZERO, ..Limits::default() },

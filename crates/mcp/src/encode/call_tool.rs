@@ -4,11 +4,13 @@
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate_core::{Chunk, Content, Error, Metadata, Outcome};
+use tidegate_core::{Chunk, Content, Error, ErrorKind, Metadata, Outcome};
 
 use super::ReplyEncoder;
 use super::envelope::Envelope;
 use super::text::Blocks;
+use crate::jsonrpc::RpcError;
+use crate::revision::Dialect;
 use crate::wire::content_block;
 
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
@@ -26,6 +28,16 @@ pub(crate) struct CallToolEncoder {
 impl CallToolEncoder {
     pub(crate) fn new(envelope: Envelope) -> Self {
         Self { envelope, blocks: Blocks::default(), has_begun: false, structured: None }
+    }
+
+    /// What surrounds it.
+    pub(crate) fn envelope(&self) -> Envelope {
+        self.envelope.clone()
+    }
+
+    /// In which words it speaks.
+    pub(crate) fn dialect(&self) -> &'static Dialect {
+        self.envelope.dialect
     }
 
     /// The whole result for a call that failed before its handler ran.
@@ -97,6 +109,13 @@ impl ReplyEncoder for CallToolEncoder {
     fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
+            // What a client must declare is no affair of the model.
+            Outcome::Failed(error)
+                if error.kind() == ErrorKind::Incapable && self.envelope.dialect.stateless && !self.has_begun =>
+            {
+                let error = RpcError::from_error(&error, None, self.envelope.dialect);
+                (self.envelope.error(&error), Some(error.code))
+            }
             Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
         }
     }

@@ -16,11 +16,39 @@ pub(crate) struct Envelope {
     pub dialect: &'static Dialect,
     /// The server's identity as JSON text.
     pub server_info: Arc<str>,
+    /// What sort of result it is.
+    pub result_type: ResultType,
+    /// Whether the result stands within another one, without what surrounds a response.
+    pub is_nested: bool,
+}
+
+/// What sort of result answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultType {
+    /// What was asked for.
+    Complete,
+    /// Questions that must be answered first.
+    InputRequired,
+    /// A task that goes on (extension `io.modelcontextprotocol/tasks`).
+    Task,
+}
+
+impl ResultType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::InputRequired => "input_required",
+            Self::Task => "task",
+        }
+    }
 }
 
 impl Envelope {
     /// Everything before the result's own members.
     pub(crate) fn open(&self) -> String {
+        if self.is_nested {
+            return "{".to_owned();
+        }
         let id = self.id.as_json();
         let mut opening = String::with_capacity(64 + id.len());
         opening.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
@@ -41,7 +69,9 @@ impl Envelope {
                 separator = ",";
             }
             closing.push_str(separator);
-            closing.push_str("\"resultType\":\"complete\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
+            closing.push_str("\"resultType\":\"");
+            closing.push_str(self.result_type.name());
+            closing.push_str("\",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");
             closing.push_str(&self.server_info);
             for (key, value) in metadata {
                 closing.push_str(&format!(",{}:{value}", Value::from(key.as_str())));
@@ -52,7 +82,7 @@ impl Envelope {
             let text = serde_json::to_string(metadata).unwrap_or_else(|_| "{}".to_owned());
             closing.push_str(&format!("{separator}\"_meta\":{text}"));
         }
-        closing.push_str("}}");
+        closing.push_str(if self.is_nested { "}" } else { "}}" });
         closing
     }
 
@@ -62,6 +92,11 @@ impl Envelope {
         message.push_str(members);
         message.push_str(&self.close(metadata, cache, !members.is_empty()));
         message.into()
+    }
+
+    /// The same for another sort of result.
+    pub(crate) fn of_type(self, result_type: ResultType) -> Self {
+        Self { result_type, ..self }
     }
 
     /// A whole error response.

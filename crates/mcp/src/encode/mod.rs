@@ -12,7 +12,7 @@ use tidegate_core::{Chunk, Outcome};
 
 pub(crate) use call_tool::CallToolEncoder;
 pub(crate) use complete::CompleteEncoder;
-pub(crate) use envelope::Envelope;
+pub(crate) use envelope::{Envelope, ResultType};
 pub(crate) use get_prompt::GetPromptEncoder;
 pub(crate) use read_resource::ReadResourceEncoder;
 

@@ -19,10 +19,19 @@ pub enum Incoming {
     Request(Request),
     /// Wants none.
     Notification(Notification),
-    /// Answers a request of ours; we send none, so nothing waits for it.
-    Response,
+    /// Answers a request of ours, which only legacy clients get.
+    Response(Response),
     /// Several messages at once (2025-03-26 only). Those that could not be read stand as refusals.
     Batch(Vec<Result<Incoming, Rejection>>),
+}
+
+/// What a client answers to a request of ours; an error leaves the result out.
+#[derive(Debug, Default)]
+pub struct Response {
+    /// Which request.
+    pub id: Option<RequestId>,
+    /// The result as text.
+    pub(crate) result: Option<Box<RawValue>>,
 }
 
 /// A request, its parameters still as text.
@@ -38,6 +47,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether its params may have a member of that name, without reading them.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.params.as_deref().is_some_and(|params| params.get().contains(name))
+    }
+
     /// The parameters as `T`; absent ones count as an empty object.
     ///
     /// # Errors
@@ -140,7 +154,7 @@ fn decode_single(text: &str) -> Result<Incoming, Rejection> {
     }
     if envelope.method.is_none() && envelope.result.or(envelope.error).is_some() {
         // Whatever its id: two peers that refuse each other's errors would never end.
-        return Ok(Incoming::Response);
+        return Ok(Incoming::Response(Response { id, result: envelope.result.map(ToOwned::to_owned) }));
     }
     if envelope.id.is_some() && id.is_none() {
         return Err(refuse(None, "the id must be a string or a number"));

@@ -3,11 +3,13 @@
 //! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind};
 
 use super::id::RequestId;
 use crate::revision::{Dialect, Revision};
+use crate::wire::client_capabilities;
 
 /// An error that answers a whole request.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,8 @@ impl RpcError {
     pub const INTERNAL_ERROR: i64 = -32_603;
     /// HTTP headers and body disagree (2026-07-28).
     pub const HEADER_MISMATCH: i64 = -32_020;
+    /// The client has not declared what the request needs (2026-07-28).
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32_021;
     /// A revision that we do not speak (2026-07-28).
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
     /// A resource that does not exist, up to 2025-11-25.
@@ -90,21 +94,37 @@ impl RpcError {
             | ErrorKind::TimedOut
             | ErrorKind::Cancelled
             | ErrorKind::TooLarge
-            | ErrorKind::Unavailable => Self::REFUSED,
+            | ErrorKind::Unavailable
+            | ErrorKind::InputRequired => Self::REFUSED,
+            ErrorKind::Incapable if dialect.stateless => Self::MISSING_CLIENT_CAPABILITY,
+            ErrorKind::Incapable => Self::REFUSED,
         };
         let mut data = json!({"kind": error.kind().name()});
+        if code == Self::MISSING_CLIENT_CAPABILITY {
+            data["requiredCapabilities"] = client_capabilities(error.needs());
+        }
         if let Some(uri) = resource {
             data["uri"] = uri.into();
         }
         Self { code, message: error.to_string(), data: Some(data) }
     }
 
-    /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
-    pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
+    /// The error object as JSON text.
+    pub(crate) fn to_raw(&self) -> Option<Box<RawValue>> {
+        RawValue::from_string(self.object().to_string()).ok()
+    }
+
+    fn object(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
             error["data"] = data.clone();
         }
+        error
+    }
+
+    /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
+    pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
+        let error = self.object();
         let id = id.map_or("null", RequestId::as_json);
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
     }

@@ -4,6 +4,6 @@ mod decode;
 mod error;
 mod id;
 
-pub use decode::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, decode};
+pub use decode::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, Response, decode};
 pub use error::RpcError;
 pub use id::RequestId;

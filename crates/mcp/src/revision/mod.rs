@@ -7,6 +7,8 @@ mod v2025_06_18;
 mod v2025_11_25;
 mod v2026_07_28;
 
+use tidegate_core::Abilities;
+
 /// A revision of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the dates are the names")]
@@ -31,6 +33,10 @@ pub(crate) struct Dialect {
     pub titles: bool,
     /// Entries carry icons.
     pub icons: bool,
+    /// A server may have a person fill in a form.
+    pub elicitation: bool,
+    /// A server may send a person to an address.
+    pub elicitation_by_url: bool,
     /// Requests stand alone: `_meta` carries revision and capabilities, results carry `resultType`
     /// and the server's identity, lists say how long they may be kept.
     pub stateless: bool,
@@ -38,6 +44,18 @@ pub(crate) struct Dialect {
     pub resource_not_found_is_32002: bool,
     /// Structured content may be any JSON value, not just an object.
     pub structured_content_is_any_value: bool,
+}
+
+impl Dialect {
+    /// What of `declared` a server may use.
+    pub(crate) fn abilities(&self, declared: Abilities) -> Abilities {
+        Abilities {
+            forms: declared.forms && self.elicitation,
+            urls: declared.urls && self.elicitation_by_url,
+            tasks: declared.tasks && self.stateless,
+            ..declared
+        }
+    }
 }
 
 impl Revision {

@@ -7,6 +7,8 @@ pub(super) const DIALECT: Dialect = Dialect {
     annotations: false,
     titles: false,
     icons: false,
+    elicitation: false,
+    elicitation_by_url: false,
     stateless: false,
     resource_not_found_is_32002: true,
     structured_content_is_any_value: false,

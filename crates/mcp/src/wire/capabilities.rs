@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::input::TASKS_EXTENSION;
 use crate::revision::Dialect;
 
 /// The server's capabilities. Changes are announced in every revision: to legacy sessions, and to modern clients that
@@ -13,6 +14,9 @@ pub(crate) fn server_capabilities(dialect: &Dialect) -> Value {
         "prompts": {"listChanged": true},
         "logging": {},
     });
+    if dialect.stateless {
+        capabilities["extensions"] = json!({TASKS_EXTENSION: {}});
+    }
     if dialect.annotations {
         capabilities["completions"] = json!({});
     }

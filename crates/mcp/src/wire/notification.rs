@@ -1,4 +1,4 @@
-//! Notifications that we send: progress, log messages, changed lists and resources.
+//! What we send beside responses: progress, log messages, changed lists and resources, requests to legacy clients.
 //!
 //! [MCP 2026-07-28, Progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress)
 
@@ -121,6 +121,11 @@ pub(crate) fn notice(notice: &Notice, progress_token: Option<&str>, dialect: &Di
             Some(notification("notifications/message", Some(params)))
         }
     }
+}
+
+/// A request of ours to a legacy client.
+pub(crate) fn request(id: u64, method: &str, params: &Value) -> Bytes {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}").into()
 }
 
 fn notification<P: Serialize>(method: &str, params: Option<P>) -> Bytes {

@@ -55,7 +55,7 @@ async fn check(bytes: &[u8], client: &Client) {
             check_response(&crate::client::bytes(client.service.answer(request, &client.peer).await).await);
         }
         Ok(Incoming::Notification(notification)) => client.service.notified(&notification, &client.peer),
-        Ok(Incoming::Response) => {}
+        Ok(Incoming::Response(_)) => {}
         Ok(Incoming::Batch(messages)) => match client.batch(messages).await {
             Ok(Some(batch)) => {
                 let responses: Vec<&RawValue> = serde_json::from_slice(&batch).unwrap();

@@ -64,14 +64,19 @@ impl Client {
     }
 
     pub(crate) fn on(host: &Host, revision: Revision) -> Self {
+        Self::speaking(host.service.clone(), revision)
+    }
+
+    /// A client of `revision` with a service of its own.
+    pub(crate) fn speaking(service: Arc<Service>, revision: Revision) -> Self {
         let in_flight = Arc::new(InFlight::default());
         let mut peer = Peer {
             caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
             carries: Budget::default(),
+            can_be_asked: true,
             session: None,
             in_flight: Some(in_flight.clone()),
         };
-        let service = host.service.clone();
         if revision.is_legacy() {
             let params = json!({
                 "protocolVersion": revision.name(),
@@ -104,7 +109,8 @@ impl Client {
         if !self.revision.is_legacy() {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            let capabilities = meta.as_object_mut().unwrap().entry("io.modelcontextprotocol/clientCapabilities");
+            capabilities.or_insert_with(|| json!({}));
         }
         message(id, method, params)
     }
@@ -112,6 +118,12 @@ impl Client {
     /// Asks and hears everything.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Heard {
         self.send(&self.message(1, method, params)).await
+    }
+
+    /// Asks as a modern client that declares `capabilities`, and hears everything.
+    pub(crate) async fn ask_as(&self, capabilities: Value, method: &str, mut params: Value) -> Heard {
+        params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
+        self.ask(method, params).await
     }
 
     /// Calls the tool `script`.

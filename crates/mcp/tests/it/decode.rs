@@ -11,7 +11,7 @@ fn text(decoded: &Result<Incoming, Rejection>) -> String {
     match decoded {
         Ok(Incoming::Request(request)) => format!("request {} of id {}", request.method, request.id.as_json()),
         Ok(Incoming::Notification(notification)) => format!("notification {}", notification.method),
-        Ok(Incoming::Response) => "response".to_owned(),
+        Ok(Incoming::Response(_)) => "response".to_owned(),
         Ok(Incoming::Batch(messages)) => {
             format!("batch of [{}]", messages.iter().map(text).collect::<Vec<_>>().join("; "))
         }

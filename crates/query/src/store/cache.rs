@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, Job};
+use tidegate_core::{Caller, Job, Owner};
 
 use super::id::ResultId;
-use super::owner::Owner;
 use super::result::StoredResult;
 use super::results::ResultStore;
 use super::seal::{ms, now_ms};
@@ -28,7 +27,7 @@ impl CacheKey {
         let principal = job.principal();
         // Text that was parsed is spelled anew, so that space and comments do not matter.
         let text = statement.ast().map_or_else(|| statement.text().to_owned(), ToString::to_string);
-        let owner = serde_json::to_string(&Owner::of(job.caller())).unwrap_or_default();
+        let owner = Owner::of(job.caller()).to_text();
         let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
         let claims = serde_json::to_string(&principal.claims).unwrap_or_default();
         let parameters = format!("{:?}", statement.parameters());

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use tidegate_core::Owner;
+
 use super::id::ResultId;
-use super::owner::Owner;
 
 /// What is known of a result before its first row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,6 @@ mod files;
 mod id;
 mod limits;
 mod manifest;
-mod owner;
 mod quota;
 mod result;
 mod results;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Error, ErrorKind, Job, Links};
+use tidegate_core::{Caller, Error, ErrorKind, Job, Links, Owner};
 use tokio::task::AbortHandle;
 
 use super::block::{Block, hash_of};
@@ -18,10 +18,9 @@ use super::files::{self, Folder, Found, ResultFiles};
 use super::id::{ResultId, absent};
 use super::limits::StoreLimits;
 use super::manifest::Head;
-use super::owner::Owner;
 use super::quota::{self, has_ended};
 use super::result::{End, Stage, StoredResult, on_a_thread};
-use super::seal::{Cursor, Seal, expired, ms, now_ms};
+use super::seal::{Cursor, ResultSeal, expired, ms, now_ms};
 use super::space::free_bytes;
 use super::writer::ResultWriter;
 use crate::body::Portable;
@@ -51,7 +50,7 @@ pub struct Asked<'a> {
 pub struct ResultStore {
     folder: Folder,
     limits: StoreLimits,
-    seal: Seal,
+    seal: ResultSeal,
     index: Mutex<Index>,
     sweeper: Mutex<Option<AbortHandle>>,
     /// Answers that are still right.
@@ -88,7 +87,7 @@ impl ResultStore {
         let store = Self {
             folder,
             limits,
-            seal: Seal::new(&key),
+            seal: ResultSeal::new(&key),
             index: Mutex::default(),
             sweeper: Mutex::default(),
             answers: Mutex::new(cache::answers()),
@@ -106,6 +105,11 @@ impl ResultStore {
     /// Its bounds.
     pub fn limits(&self) -> &StoreLimits {
         &self.limits
+    }
+
+    /// The folder of this process, which no other uses.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// How many results there are.

@@ -1,22 +1,16 @@
-//! What this node has signed: cursors into a result, and links that open one.
-//!
-//! [RFC 2104](https://www.rfc-editor.org/rfc/rfc2104), with SHA-256, cut to 128 bits.
+//! What this node has signed of its results: cursors into one, and links that open one.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Owner, SIGNATURE_BYTES, Seal};
 use uuid::Uuid;
 
 use super::id::ResultId;
-use super::owner::Owner;
 
-const MAC_BYTES: usize = 16;
-const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + MAC_BYTES;
-const LINK_BYTES: usize = 8 + MAC_BYTES;
+const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + SIGNATURE_BYTES;
+const LINK_BYTES: usize = 8 + SIGNATURE_BYTES;
 
 /// A place in a stored result, from which the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,25 +26,11 @@ pub struct Cursor {
 }
 
 /// Signs and checks. The key lives as long as the folder of the results does.
-pub(super) struct Seal(Hmac<Sha256>);
+pub(super) struct ResultSeal(Seal);
 
-impl Seal {
+impl ResultSeal {
     pub(super) fn new(key: &[u8]) -> Self {
-        // A key of any length is taken; the type's error is of other algorithms.
-        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key);
-        Self(mac.unwrap_or_else(|_| <Hmac<Sha256> as KeyInit>::new(&Default::default())))
-    }
-
-    fn mac(&self, purpose: &str, owner: Option<&Owner>, parts: &[&[u8]]) -> [u8; MAC_BYTES] {
-        let mut mac = self.0.clone();
-        let owner = owner.and_then(|owner| serde_json::to_vec(owner).ok()).unwrap_or_default();
-        for part in [purpose.as_bytes(), &owner].into_iter().chain(parts.iter().copied()) {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
-        }
-        let mut cut = [0; MAC_BYTES];
-        cut.copy_from_slice(&mac.finalize().into_bytes()[..MAC_BYTES]);
-        cut
+        Self(Seal::new(key))
     }
 
     /// `cursor` as a text that only `owner` can use.
@@ -60,8 +40,8 @@ impl Seal {
         for number in [cursor.row, cursor.question, cursor.expires_at_ms] {
             bytes.extend(number.to_be_bytes());
         }
-        let mac = self.mac("cursor", Some(owner), &[&bytes]);
-        bytes.extend(mac);
+        let signature = self.0.signature("cursor", &[owner.to_text().as_bytes(), &bytes]);
+        bytes.extend(signature);
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
@@ -76,8 +56,8 @@ impl Seal {
         };
         let bytes =
             URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CURSOR_BYTES).ok_or_else(foreign)?;
-        let (signed, mac) = bytes.split_at(CURSOR_BYTES - MAC_BYTES);
-        if !is_equal(&self.mac("cursor", Some(owner), &[signed]), mac) {
+        let (signed, signature) = bytes.split_at(CURSOR_BYTES - SIGNATURE_BYTES);
+        if !self.0.has_signed("cursor", &[owner.to_text().as_bytes(), signed], signature) {
             return Err(foreign());
         }
         let number = |at: usize| signed[at..at + 8].iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
@@ -93,8 +73,8 @@ impl Seal {
     /// A key to the result `id` that is good until `expires_at_ms`.
     pub(super) fn link(&self, id: ResultId, expires_at_ms: u64) -> String {
         let expires = expires_at_ms.to_be_bytes();
-        let mac = self.mac("link", None, &[id.0.as_bytes(), &expires]);
-        URL_SAFE_NO_PAD.encode([&expires[..], &mac].concat())
+        let signature = self.0.signature("link", &[id.0.as_bytes(), &expires]);
+        URL_SAFE_NO_PAD.encode([&expires[..], &signature].concat())
     }
 
     /// Whether `link` opens the result `id` now.
@@ -103,15 +83,10 @@ impl Seal {
         if bytes.len() != LINK_BYTES {
             return false;
         }
-        let (expires, mac) = bytes.split_at(8);
+        let (expires, signature) = bytes.split_at(8);
         let expires_at_ms = expires.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-        is_equal(&self.mac("link", None, &[id.0.as_bytes(), expires]), mac) && expires_at_ms > now_ms()
+        self.0.has_signed("link", &[id.0.as_bytes(), expires], signature) && expires_at_ms > now_ms()
     }
-}
-
-/// Compares without telling by the time it takes where they differ.
-fn is_equal(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 pub(super) fn expired() -> Error {

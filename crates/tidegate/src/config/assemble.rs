@@ -160,7 +160,7 @@ impl Assembly {
         let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
         doubles::check(config, &offered, &mut problems);
         state = toolsets(state, config, &mut problems);
-        let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), body: None };
+        let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
         state = sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
         state = http_tools(state, loaded, &mut problems);
         state = resources(state, loaded, &mut problems, &mut assembled.warnings).await;

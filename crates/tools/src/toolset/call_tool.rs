@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
     Budget, Call, CallLimits, Caller, Chunk, Error, ErrorKind, Handler, Job, Metadata, Notice, Outcome, Reply,
-    ReplyEvent, ReplySender, Target, Tool, ToolAnnotations,
+    ReplyEvent, ReplySender, Said, Target, Tool, ToolAnnotations,
 };
 
 use crate::arguments::arguments;
@@ -31,7 +31,7 @@ pub(super) fn tool(node: &Arc<NodeView>) -> Tool {
         CallTool(node.clone()),
     );
     // The budget of the called tool counts, and what the transport can carry.
-    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), body: None })
+    tool.with_limits(CallLimits { timeout: Some(TIMEOUT), inline: Some(Budget::default()), ..CallLimits::default() })
 }
 
 struct CallTool(Arc<NodeView>);
@@ -56,18 +56,22 @@ impl Handler for CallTool {
         call.cancellation = job.cancellation();
         call.wants_progress = job.wants_progress();
         call.log_level = job.log_level();
+        call.abilities = job.abilities();
+        call.is_asked_live = job.is_asked_live();
+        call.answers = job.answers().clone();
         let mut called = self.0.registry()?.call(call)?;
         let ended = called.job().cancellation();
-        while let Some(event) = called.next().await {
-            match event {
-                ReplyEvent::Chunk(chunk) => tokio::select! {
+        while let Some(said) = called.next_said().await {
+            match said {
+                Said::Asked(asked) => reply.hand_on(asked).await?,
+                Said::Event(ReplyEvent::Chunk(chunk)) => tokio::select! {
                     biased;
                     handed = hand_on(chunk, &reply) => handed?,
                     // A reader that stalls holds neither call longer than the called one may run.
                     () = ended.cancelled() => return outcome(&mut called).await,
                 },
-                ReplyEvent::End(Outcome::Done(metadata)) => return Ok(metadata),
-                ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
+                Said::Event(ReplyEvent::End(Outcome::Done(metadata))) => return Ok(metadata),
+                Said::Event(ReplyEvent::End(Outcome::Failed(error))) => return Err(error),
             }
         }
         Err(Error::internal("a called tool ended without an outcome"))

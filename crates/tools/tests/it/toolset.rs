@@ -21,7 +21,7 @@ fn registry() -> Arc<Registry> {
         }
         Ok(Metadata::new())
     });
-    let minute = CallLimits { timeout: Some(Duration::from_secs(60)), inline: None, body: None };
+    let minute = CallLimits { timeout: Some(Duration::from_secs(60)), ..CallLimits::default() };
     let limits = Limits { running_calls_max: 1, ..Limits::default() };
     let entries = register(SnapshotBuilder::new(), &view);
     let entries = entries.tool(Tool::new("talk", "", talk).with_limits(minute)).limits(limits);

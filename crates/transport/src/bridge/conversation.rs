@@ -115,7 +115,7 @@ impl Conversation {
             }
             Ok(Incoming::Request(request)) => self.spawn_call(Call::of_request(line, &request), None).await,
             Ok(Incoming::Notification(notification)) => self.hear_notification(line, &notification).await,
-            Ok(Incoming::Response) => self.spawn_notification(line, None).await,
+            Ok(Incoming::Response(_)) => self.spawn_notification(line, None).await,
             Ok(Incoming::Batch(messages)) => {
                 let call = Call::of_batch(line, &messages);
                 if call.ids.is_empty() {

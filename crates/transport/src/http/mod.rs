@@ -171,6 +171,8 @@ impl Door {
         Peer {
             caller: caller.clone(),
             carries: Budget { rows: None, bytes: (is_bounded && streams_events).then_some(EVENT_BYTES_MAX) },
+            // A request of ours needs the event stream of the client's own.
+            can_be_asked: streams_events,
             session,
             in_flight,
         }

@@ -52,7 +52,7 @@ pub(super) async fn post(
     match read {
         Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
         Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
-        Ok(Ok(Incoming::Response)) => accepted(),
+        Ok(Ok(Incoming::Response(response))) => hear_response(&door, &head, &response),
         Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
         Ok(Err(rejection)) => {
             door.tell_of_refusal(TRANSPORT, &rejection.error.message);
@@ -205,7 +205,7 @@ async fn answer_legacy(
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
-fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerStream) -> Response {
+fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: Box<AnswerStream>) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
         return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
@@ -227,7 +227,12 @@ fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerS
     event_stream(replayed(reader))
 }
 
-async fn write_events(mut answer: AnswerStream, number: u64, replay: &Replay, is_primed: bool) -> Result<(), Lost> {
+async fn write_events(
+    mut answer: Box<AnswerStream>,
+    number: u64,
+    replay: &Replay,
+    is_primed: bool,
+) -> Result<(), Lost> {
     let mut writer = EventWriter::new();
     let mut event = 0;
     if is_primed {
@@ -252,6 +257,15 @@ fn hear_notification(door: &Door, head: &Head, notification: &Notification) -> R
         let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
         let peer = door.peer(&head.caller, Some(session.session.clone()), false);
         door.service.notified(notification, &peer);
+    }
+    accepted()
+}
+
+/// What a client answers to a request of ours, which it read on the event stream of its own request.
+fn hear_response(door: &Door, head: &Head, response: &tidegate_mcp::Response) -> Response {
+    if let Ok(id) = session_id(&head.headers, None) {
+        let Some(session) = door.sessions.get(id, &head.caller.principal) else { return no_such_session(None) };
+        door.service.answered(response, &door.peer(&head.caller, Some(session.session.clone()), false));
     }
     accepted()
 }

@@ -35,6 +35,7 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Response {
 pub(super) fn message(message: Message, is_modern: bool) -> Response {
     let status = match message.error_code {
         Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
+        Some(RpcError::MISSING_CLIENT_CAPABILITY) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
     json(status, message.bytes)
@@ -48,7 +49,7 @@ pub(super) fn accepted() -> Response {
 }
 
 /// A streamed answer as one chunked JSON object. Notifications have no place in it.
-pub(super) fn streamed_json(answer: AnswerStream) -> Response {
+pub(super) fn streamed_json(answer: Box<AnswerStream>) -> Response {
     let pieces = stream::unfold(answer, |mut answer| async move {
         loop {
             match answer.next().await? {

@@ -139,7 +139,7 @@ async fn the_time_limits_of_tool_and_call_hold() {
         // The connection is not kept for an answer that nobody waits for.
         server.gone.recv().await.unwrap();
         let mut api = Api::of(&server).with(|definition| definition.timeout = Some(Duration::from_secs(20)));
-        api.limits = CallLimits { timeout: Some(Duration::from_millis(200)), inline: None, body: None };
+        api.limits = CallLimits { timeout: Some(Duration::from_millis(200)), ..CallLimits::default() };
         assert!(api.ask(json!({})).await.starts_with("timed_out: the call was ended after 0.2 s"));
     }
 }
@@ -160,7 +160,7 @@ async fn a_cancelled_call_drops_its_request() {
 async fn texts_end_at_the_inline_budget() {
     let server = Server::answering(json_response(&format!("[\"{}\"]", "é".repeat(1_000)))).await;
     let mut api = Api::of(&server);
-    api.limits = CallLimits { timeout: None, inline: Some(Budget { rows: None, bytes: Some(1_000) }), body: None };
+    api.limits = CallLimits { inline: Some(Budget { rows: None, bytes: Some(1_000) }), ..CallLimits::default() };
     let answer = api.ask(json!({})).await;
     assert!(answer.len() <= 1_000, "{}", answer.len());
     assert!(answer.ends_with("é\nShown: the first 800 of 2004 bytes; ask the API for less."), "{answer}");

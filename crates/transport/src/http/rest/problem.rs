@@ -87,6 +87,9 @@ impl Sort {
             ErrorKind::Cancelled => (StatusCode::CONFLICT, "The call was cancelled"),
             ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The question or its answer is too large"),
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "A part of the node cannot be reached now"),
+            ErrorKind::InputRequired | ErrorKind::Incapable => {
+                (StatusCode::NOT_IMPLEMENTED, "The call asks its caller, which this way of calling cannot")
+            }
             ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "A fault of the node"),
         };
         (kind.name(), status, title)

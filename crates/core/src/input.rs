@@ -1,0 +1,205 @@
+//! What a handler may ask of the person or the program behind a call, and what comes back.
+//!
+//! [MCP 2026-07-28, Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr),
+//! [Elicitation](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation)
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::schema::Schema;
+
+/// What the client behind a call can do for its handler; nothing unless it said so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is one independent ability")]
+pub struct Abilities {
+    /// Show a form to a person.
+    pub forms: bool,
+    /// Send a person to an address.
+    pub urls: bool,
+    /// Let a model write.
+    pub sampling: bool,
+    /// List the folders that it works in.
+    pub roots: bool,
+    /// Come back later for the result of a call that became a task.
+    pub tasks: bool,
+}
+
+impl Abilities {
+    /// Whether all of `needed` are among these.
+    pub fn include(self, needed: Self) -> bool {
+        self.and(needed) == needed
+    }
+
+    /// What both have.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            forms: self.forms && other.forms,
+            urls: self.urls && other.urls,
+            sampling: self.sampling && other.sampling,
+            roots: self.roots && other.roots,
+            tasks: self.tasks && other.tasks,
+        }
+    }
+
+    /// What either has.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            forms: self.forms || other.forms,
+            urls: self.urls || other.urls,
+            sampling: self.sampling || other.sampling,
+            roots: self.roots || other.roots,
+            tasks: self.tasks || other.tasks,
+        }
+    }
+
+    /// Their names, for the reader.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [
+            (self.forms, "elicitation (form)"),
+            (self.urls, "elicitation (url)"),
+            (self.sampling, "sampling"),
+            (self.roots, "roots"),
+            (self.tasks, "the tasks extension"),
+        ];
+        all.into_iter().filter_map(|(has, name)| has.then_some(name)).collect()
+    }
+}
+
+/// Something that a handler asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputRequest {
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// Whether an answer counts that comes with a call before it was asked for. Never for a consent.
+    pub may_come_unasked: bool,
+}
+
+/// What a handler wants to have.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wanted {
+    /// A form, filled in by a person.
+    Form {
+        /// Why, for the person.
+        message: String,
+        /// A flat object of strings, numbers, booleans and choices (JSON Schema).
+        schema: Value,
+    },
+    /// That a person goes to an address; what happens there does not pass through the client.
+    Url {
+        /// Why, for the person.
+        message: String,
+        /// The address.
+        url: String,
+    },
+    /// That a model writes something: the params of `sampling/createMessage`.
+    Sampling(Map<String, Value>),
+    /// The folders that the client works in.
+    Roots,
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InputAnswer {
+    /// The person agreed; of a form it is what was filled in.
+    Accepted(Map<String, Value>),
+    /// The person said no.
+    Declined,
+    /// The person did not choose.
+    Cancelled,
+    /// What the model wrote: a `CreateMessageResult`.
+    Sampled(Map<String, Value>),
+    /// The folders: the `roots` of a `ListRootsResult`.
+    Roots(Vec<Value>),
+}
+
+/// Answers by the keys under which they were asked for.
+pub type InputAnswers = BTreeMap<String, InputAnswer>;
+
+/// An answer that came with a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenAnswer {
+    /// What it says.
+    pub answer: InputAnswer,
+    /// Whether it was asked for, which an adapter can prove.
+    pub was_asked: bool,
+}
+
+impl InputRequest {
+    /// A form for a person. `schema` is a flat object.
+    pub fn form(message: impl Into<String>, schema: Value) -> Self {
+        Self::new(Wanted::Form { message: message.into(), schema })
+    }
+
+    /// An address that a person goes to.
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::new(Wanted::Url { message: message.into(), url: url.into() })
+    }
+
+    /// Something for a model to write: the params of `sampling/createMessage`.
+    pub fn sampling(params: Map<String, Value>) -> Self {
+        Self::new(Wanted::Sampling(params))
+    }
+
+    /// The folders that the client works in.
+    pub fn roots() -> Self {
+        Self::new(Wanted::Roots)
+    }
+
+    fn new(wanted: Wanted) -> Self {
+        Self { wanted, may_come_unasked: false }
+    }
+
+    /// The same, whose answer may come with the call before it was asked for.
+    #[must_use]
+    pub fn or_unasked(self) -> Self {
+        Self { may_come_unasked: true, ..self }
+    }
+
+    /// What a client must be able to do to answer it.
+    pub fn needs(&self) -> Abilities {
+        let none = Abilities::default();
+        match self.wanted {
+            Wanted::Form { .. } => Abilities { forms: true, ..none },
+            Wanted::Url { .. } => Abilities { urls: true, ..none },
+            Wanted::Sampling(_) => Abilities { sampling: true, ..none },
+            Wanted::Roots => Abilities { roots: true, ..none },
+        }
+    }
+
+    /// Whether `answer` answers it.
+    ///
+    /// # Errors
+    /// What does not fit, for the reader.
+    pub fn check(&self, answer: &InputAnswer) -> Result<(), String> {
+        match (&self.wanted, answer) {
+            (Wanted::Form { .. } | Wanted::Url { .. }, InputAnswer::Declined | InputAnswer::Cancelled)
+            | (Wanted::Url { .. }, InputAnswer::Accepted(_))
+            | (Wanted::Sampling(_), InputAnswer::Sampled(_))
+            | (Wanted::Roots, InputAnswer::Roots(_)) => Ok(()),
+            (Wanted::Form { schema, .. }, InputAnswer::Accepted(content)) => check_form(schema, content),
+            _ => Err("it is an answer to something else".to_owned()),
+        }
+    }
+
+    /// The same, with what was wrong with the last answer.
+    pub(crate) fn again(mut self, wrong: &str) -> Self {
+        if let Wanted::Form { message, .. } | Wanted::Url { message, .. } = &mut self.wanted {
+            message.push_str(&format!("\n(The last answer did not fit: {wrong})"));
+        }
+        self
+    }
+}
+
+fn check_form(schema: &Value, content: &Map<String, Value>) -> Result<(), String> {
+    let schema = Schema::object(schema.clone()).map_err(|error| error.to_string())?;
+    schema.check(&Value::Object(content.clone())).map_err(|violations| {
+        let told = violations.iter().map(|violation| match violation.path.as_str() {
+            "" => violation.message.clone(),
+            path => format!("{path}: {}", violation.message),
+        });
+        told.collect::<Vec<_>>().join("; ")
+    })
+}

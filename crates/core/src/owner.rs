@@ -1,0 +1,45 @@
+//! Whose something is that outlives its call, as it can be written down.
+
+use std::net::IpAddr;
+
+use crate::caller::Caller;
+use crate::principal::Proof;
+use serde::{Deserialize, Serialize};
+
+/// Whose something is: what [`Caller::is_same_as`] compares, which outlives the process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Owner {
+    /// How it was proven.
+    pub proof: String,
+    /// The principal's name.
+    pub subject: String,
+    /// The tenant that it belongs to.
+    pub tenant: Option<String>,
+    /// Only of somebody who showed nothing.
+    pub address: Option<IpAddr>,
+}
+
+impl Owner {
+    /// Whose it is when `caller` makes it.
+    pub fn of(caller: &Caller) -> Self {
+        let principal = &caller.principal;
+        let (proof, has_address_alone) = match principal.proof {
+            Proof::Anonymous => ("anonymous", true),
+            Proof::Process => ("process", false),
+            Proof::Key => ("key", false),
+            Proof::Token => ("token", false),
+        };
+        let peer = caller.origin.peer.map(|peer| peer.to_canonical());
+        Self {
+            proof: proof.to_owned(),
+            subject: principal.subject.clone(),
+            tenant: principal.tenant.clone(),
+            address: peer.filter(|_| has_address_alone),
+        }
+    }
+    /// The same as one text, to sign or to compare.
+    pub fn to_text(&self) -> String {
+        // A few strings always become JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

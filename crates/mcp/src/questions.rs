@@ -1,0 +1,54 @@
+//! Requests of ours to a legacy client, until it has answered them.
+//!
+//! [MCP 2025-11-25, Elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation), sampling and roots
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tidegate_core::{Asked, InputAnswer};
+use tokio::sync::oneshot;
+
+use crate::jsonrpc::Response;
+use crate::wire::{input_answer, input_request, request};
+
+/// Requests of one session that wait for an answer; more are not asked.
+const WAITING_MAX: usize = 64;
+
+/// The requests of one session that wait for an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    last_id: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<InputAnswer>>>,
+}
+
+impl Questions {
+    /// The request that asks what `asked` wants; none when too many wait, and then its handler is told so.
+    pub(crate) fn ask(&self, asked: Asked) -> Option<Bytes> {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= WAITING_MAX {
+            // Of calls that have ended meanwhile.
+            waiting.retain(|_, answer| !answer.is_closed());
+        }
+        if waiting.len() >= WAITING_MAX {
+            return None;
+        }
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        waiting.insert(id, asked.answer);
+        let (method, params) = input_request(&asked.request);
+        Some(request(id, method, &params))
+    }
+
+    /// Hands on what the client answered. What nobody asked for is passed over; an error and what is no answer tell the
+    /// handler that there is none.
+    pub(crate) fn answered(&self, response: &Response) {
+        let Some(id) = response.id.as_ref().and_then(|id| id.as_json().parse::<u64>().ok()) else { return };
+        let Some(answer) = self.waiting.lock().remove(&id) else { return };
+        let result = response.result.as_deref().and_then(|result| serde_json::from_str(result.get()).ok());
+        if let Some(Ok(said)) = result.as_ref().map(input_answer) {
+            // An error means that the call has ended.
+            let _ = answer.send(said);
+        }
+    }
+}

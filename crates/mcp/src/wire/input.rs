@@ -1,0 +1,90 @@
+//! What a server asks its client, and what comes back: the same requests in each revision, however they travel.
+//!
+//! [MCP 2026-07-28, Multi Round-Trip Requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)
+
+use serde_json::{Map, Value, json};
+use tidegate_core::{Abilities, InputAnswer, InputRequest, Wanted};
+
+/// The extension by which a client comes back for the result of a call.
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// What a client's capabilities (`ClientCapabilities`) say that it can do.
+pub(crate) fn abilities(capabilities: &Value) -> Abilities {
+    let has = |name: &str| capabilities.get(name).is_some_and(Value::is_object);
+    let elicits = |mode: &str| capabilities["elicitation"].get(mode).is_some_and(Value::is_object);
+    Abilities {
+        // One that names no mode means forms.
+        forms: has("elicitation") && (elicits("form") || !elicits("url")),
+        urls: elicits("url"),
+        sampling: has("sampling"),
+        roots: has("roots"),
+        tasks: capabilities["extensions"].get(TASKS_EXTENSION).is_some_and(Value::is_object),
+    }
+}
+
+/// The capabilities that a client must declare to be able to do `needed`.
+pub(crate) fn client_capabilities(needed: Abilities) -> Value {
+    let mut capabilities = Map::new();
+    if needed.forms || needed.urls {
+        let modes = [("form", needed.forms), ("url", needed.urls)];
+        let modes = modes.into_iter().filter(|(_, is_needed)| *is_needed);
+        capabilities.insert("elicitation".to_owned(), modes.map(|(mode, _)| (mode.to_owned(), json!({}))).collect());
+    }
+    for (name, is_needed) in [("sampling", needed.sampling), ("roots", needed.roots)] {
+        if is_needed {
+            capabilities.insert(name.to_owned(), json!({}));
+        }
+    }
+    if needed.tasks {
+        capabilities.insert("extensions".to_owned(), json!({TASKS_EXTENSION: {}}));
+    }
+    Value::Object(capabilities)
+}
+
+/// The method and the params of `request`.
+pub(crate) fn input_request(request: &InputRequest) -> (&'static str, Value) {
+    match &request.wanted {
+        // Without a mode it is a form in every revision.
+        Wanted::Form { message, schema } => {
+            ("elicitation/create", json!({"message": message, "requestedSchema": schema}))
+        }
+        Wanted::Url { message, url } => ("elicitation/create", json!({"mode": "url", "message": message, "url": url})),
+        Wanted::Sampling(params) => ("sampling/createMessage", Value::Object(params.clone())),
+        Wanted::Roots => ("roots/list", json!({})),
+    }
+}
+
+/// `requests` as an `InputRequests` object.
+pub(crate) fn input_requests<'a>(requests: impl IntoIterator<Item = (&'a str, &'a InputRequest)>) -> Value {
+    let entries = requests.into_iter().map(|(key, request)| {
+        let (method, params) = input_request(request);
+        (key.to_owned(), json!({"method": method, "params": params}))
+    });
+    Value::Object(entries.collect())
+}
+
+/// What a client's result says.
+///
+/// # Errors
+/// What is wrong with it, when it is the result of no request that a server makes.
+pub(crate) fn input_answer(result: &Value) -> Result<InputAnswer, String> {
+    let Value::Object(members) = result else { return Err("it must be an object".to_owned()) };
+    if let Some(action) = members.get("action") {
+        return match (action.as_str(), members.get("content")) {
+            (Some("accept"), Some(Value::Object(content))) => Ok(InputAnswer::Accepted(content.clone())),
+            (Some("accept"), None | Some(Value::Null)) => Ok(InputAnswer::Accepted(Map::new())),
+            (Some("accept"), Some(_)) => Err("its content must be an object".to_owned()),
+            (Some("decline"), _) => Ok(InputAnswer::Declined),
+            (Some("cancel"), _) => Ok(InputAnswer::Cancelled),
+            _ => Err("its action must be accept, decline or cancel".to_owned()),
+        };
+    }
+    if let Some(roots) = members.get("roots") {
+        let roots = roots.as_array().ok_or("its roots must be a list")?;
+        return Ok(InputAnswer::Roots(roots.clone()));
+    }
+    if members.contains_key("content") && members.contains_key("role") {
+        return Ok(InputAnswer::Sampled(members.clone()));
+    }
+    Err("it has neither an action, nor roots, nor what a model wrote".to_owned())
+}
