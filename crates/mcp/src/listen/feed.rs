@@ -7,6 +7,7 @@ use tidegate_core::{Caller, Change, Watch};
 
 use crate::jsonrpc::RequestId;
 use crate::session::Session;
+use crate::tasks::TaskNews;
 use crate::wire::{self, ListKind};
 
 /// The lists of the registry, one flag each.
@@ -18,10 +19,9 @@ pub(super) struct Lists {
 }
 
 /// What one listener is told.
-///
-/// A further source of notifications is a field beside `watch`, which is asked in [`Feed::changed`] and [`Feed::next_message`].
 pub struct Feed {
     watch: Arc<Watch>,
+    tasks: Option<TaskNews>,
     wanted: Lists,
     /// Of the wanted ones those that changed.
     changed: Lists,
@@ -33,15 +33,21 @@ pub struct Feed {
 
 impl Feed {
     /// What the stream of that request is told.
-    pub(super) fn of_stream(watch: Arc<Watch>, wanted: Lists, stream: RequestId, acknowledgement: Bytes) -> Self {
+    pub(super) fn of_stream(
+        watch: Arc<Watch>,
+        wanted: Lists,
+        tasks: Option<TaskNews>,
+        stream: RequestId,
+        acknowledgement: Bytes,
+    ) -> Self {
         let acknowledgement = Some(acknowledgement);
-        Self { watch, wanted, changed: Lists::default(), stream: Some(stream), acknowledgement }
+        Self { watch, tasks, wanted, changed: Lists::default(), stream: Some(stream), acknowledgement }
     }
 
     /// What a legacy session is told: changes of all lists, and of the resources that it subscribes to.
     pub fn of_session(session: &Session) -> Self {
         let (watch, wanted) = (session.watch().clone(), Lists { tools: true, resources: true, prompts: true });
-        Self { watch, wanted, changed: Lists::default(), stream: None, acknowledgement: None }
+        Self { watch, tasks: None, wanted, changed: Lists::default(), stream: None, acknowledgement: None }
     }
 
     /// Begins a new connection of the session: with everything when its client knows the registry of an earlier
@@ -58,18 +64,30 @@ impl Feed {
 
     /// Resolves when something has changed. Then it is to be asked who listens, and [`Feed::renew`] to be told.
     pub async fn changed(&self) {
-        self.watch.changed().await;
+        match &self.tasks {
+            Some(tasks) => tokio::select! {
+                () = self.watch.changed() => {}
+                () = tasks.changed() => {}
+            },
+            None => self.watch.changed().await,
+        }
     }
 
     /// Goes on for `caller`, who is the listener by the gate and the registry of this moment.
     pub async fn renew(&mut self, caller: &Caller) {
         self.watch.renew(caller).await;
+        if let Some(tasks) = &mut self.tasks {
+            tasks.renew(caller).await;
+        }
     }
 
     /// The next notification; none when there is nothing to say now.
     pub fn next_message(&mut self) -> Option<Bytes> {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Some(acknowledgement);
+        }
+        if let Some(message) = self.tasks.as_mut().and_then(TaskNews::next_message) {
+            return Some(message);
         }
         loop {
             if let Some(kind) = self.changed.take() {

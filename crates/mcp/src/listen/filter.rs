@@ -1,6 +1,4 @@
 //! Which notifications a client wants (`SubscriptionFilter`). Members that we do not know are left out.
-//!
-//! A further sort of notification has its member here, and its source in [`super::Feed`].
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -14,6 +12,8 @@ const RESOURCES_MAX: usize = 1_000;
 /// And how long their URIs may be together: the acknowledgement repeats them, and stock clients take no longer events
 /// than 1 MiB. Escaping at most doubles them but for control characters.
 const RESOURCES_BYTES_MAX: usize = 400 * 1024;
+/// Tasks that one stream may tell of.
+const TASKS_MAX: usize = 100;
 
 /// The notifications that a client asks for, or that it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) struct Filter {
     pub(super) lists: Lists,
     /// Resources whose changes are told; none when the member was absent.
     pub(super) resources: Option<Vec<String>>,
+    /// Tasks whose changes are told (extension `io.modelcontextprotocol/tasks`); none when the member was absent.
+    pub(super) tasks: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -39,15 +41,24 @@ struct Members {
     #[serde(rename = "promptsListChanged", default)]
     prompts: bool,
     #[serde(rename = "resourceSubscriptions", default, deserialize_with = "present")]
-    subscriptions: Option<Vec<Uri>>,
+    subscriptions: Option<Vec<Named>>,
+    #[serde(rename = "taskIds", default, deserialize_with = "present")]
+    tasks: Option<Vec<Named>>,
 }
 
 #[derive(Deserialize)]
-struct Uri(#[serde(deserialize_with = "bounded::uri")] String);
+struct Named(#[serde(deserialize_with = "bounded::uri")] String);
 
 /// Null is no list.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Uri>>, D::Error> {
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Named>>, D::Error> {
     Vec::deserialize(deserializer).map(Some)
+}
+
+fn once_each(named: Vec<Named>) -> Vec<String> {
+    let mut named: Vec<String> = named.into_iter().map(|Named(text)| text).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
 }
 
 impl Filter {
@@ -60,12 +71,11 @@ impl Filter {
         let wrong = |what: &str| RpcError::invalid_params(format!("params.notifications is wrong: {what}"));
         let members: Members =
             serde_json::from_value(Value::Object(notifications)).map_err(|error| wrong(&error.to_string()))?;
-        let resources = members.subscriptions.map(|uris| {
-            let mut uris: Vec<String> = uris.into_iter().map(|Uri(uri)| uri).collect();
-            uris.sort_unstable();
-            uris.dedup();
-            uris
-        });
+        let (resources, tasks) = (members.subscriptions.map(once_each), members.tasks.map(once_each));
+        let tasks_named = tasks.as_ref().map_or(0, Vec::len);
+        if tasks_named > TASKS_MAX {
+            return Err(wrong(&format!("taskIds names {tasks_named} tasks; at most {TASKS_MAX}")));
+        }
         let named = resources.as_ref().map_or(0, Vec::len);
         if named > RESOURCES_MAX {
             return Err(wrong(&format!("resourceSubscriptions names {named} resources; at most {RESOURCES_MAX}")));
@@ -76,7 +86,7 @@ impl Filter {
             return Err(wrong(&message));
         }
         let lists = Lists { tools: members.tools, resources: members.resources, prompts: members.prompts };
-        Ok(Self { lists, resources })
+        Ok(Self { lists, resources, tasks })
     }
 
     /// As it stands on the wire; what was not asked for is absent.
@@ -87,6 +97,9 @@ impl Filter {
         let mut object: Map<String, Value> = wanted.map(|(name, _)| (name.to_owned(), true.into())).collect();
         if let Some(uris) = &self.resources {
             object.insert("resourceSubscriptions".to_owned(), json!(uris));
+        }
+        if let Some(ids) = &self.tasks {
+            object.insert("taskIds".to_owned(), json!(ids));
         }
         Value::Object(object)
     }

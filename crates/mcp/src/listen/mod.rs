@@ -38,8 +38,15 @@ impl Service {
         peer: &Peer,
     ) -> Result<Answer, RpcError> {
         let asked = Filter::read(request)?;
+        let mut tasks = None;
+        if let Some(ids) = asked.tasks {
+            self.must_know_tasks(request, &envelope)?;
+            tasks = Some(self.tasks.listen(ids, self.registry(), &peer.caller, &envelope.id));
+        }
+        let (news, ids) = tasks.unzip();
         let watch = self.registry().watch();
-        let mut honoured = Filter { resources: asked.resources.as_ref().map(|_| Vec::new()), ..asked };
+        let mut honoured =
+            Filter { lists: asked.lists, resources: asked.resources.as_ref().map(|_| Vec::new()), tasks: ids };
         for uri in asked.resources.into_iter().flatten() {
             match watch.subscribe(&uri, &peer.caller) {
                 Ok(()) => honoured.resources.get_or_insert_default().push(uri),
@@ -50,7 +57,7 @@ impl Service {
         }
         watch.settled().await;
         let acknowledgement = wire::acknowledged(&honoured.to_json(), &envelope.id);
-        let feed = Feed::of_stream(watch.into(), honoured.lists, envelope.id.clone(), acknowledgement);
+        let feed = Feed::of_stream(watch.into(), honoured.lists, news, envelope.id.clone(), acknowledgement);
         Ok(Answer::Listen(ListenStream { feed, envelope, guard }))
     }
 }

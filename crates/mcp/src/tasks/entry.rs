@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use tidegate_core::{Asked, InputRequest, Job};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
+use super::listener::Listeners;
 use super::record::{Ending, Facts, Status};
 use crate::wire::input_requests;
 
@@ -22,8 +23,7 @@ pub(super) struct Entry {
     asked: BTreeMap<String, Waiting>,
     /// How often each key was asked for: a client must never see one twice.
     times: HashMap<String, u32>,
-    /// Counts its changes.
-    pub(super) changes: watch::Sender<u64>,
+    pub(super) listeners: Listeners,
 }
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Waiting {
 impl Entry {
     pub(super) fn new(facts: Facts, job: Option<Arc<Job>>) -> Self {
         let (asked, times) = (BTreeMap::new(), HashMap::new());
-        Self { facts, job, ending: None, asked, times, changes: watch::Sender::new(0) }
+        Self { facts, job, ending: None, asked, times, listeners: Listeners::default() }
     }
 
     /// Takes a question of its handler.
@@ -95,7 +95,7 @@ impl Entry {
     }
 
     fn tell(&self) {
-        self.changes.send_modify(|changes| *changes += 1);
+        self.listeners.mark(self.facts.id);
     }
 
     /// The members that what it asks adds to a `DetailedTask`, as JSON text that begins with a comma.

@@ -67,11 +67,18 @@ impl Service {
         Ok(empty(envelope))
     }
 
-    fn task(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<TaskId, RpcError> {
-        if !request.meta.abilities.tasks {
-            let error = Error::incapable(Abilities { tasks: true, ..Abilities::default() });
-            return Err(RpcError::from_error(&error, None, envelope.dialect));
+    /// # Errors
+    /// `-32021` for a client that has not declared the extension.
+    pub(crate) fn must_know_tasks(&self, request: &Request, envelope: &Envelope) -> Result<(), RpcError> {
+        if request.meta.abilities.tasks {
+            return Ok(());
         }
+        let error = Error::incapable(Abilities { tasks: true, ..Abilities::default() });
+        Err(RpcError::from_error(&error, None, envelope.dialect))
+    }
+
+    fn task(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<TaskId, RpcError> {
+        self.must_know_tasks(request, envelope)?;
         let params: TaskParams = request.params()?;
         self.tasks.find(&params.task_id, self.registry(), &peer.caller)
     }

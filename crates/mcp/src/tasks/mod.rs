@@ -8,11 +8,13 @@
 mod entry;
 mod folder;
 mod keeper;
+mod listener;
 mod methods;
 mod record;
 mod table;
 mod transition;
 
 pub use folder::TaskFolder;
+pub(crate) use listener::TaskNews;
 pub(crate) use table::{TaskLimits, Tasks};
 pub(crate) use transition::{Became, Transition};

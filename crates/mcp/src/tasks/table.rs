@@ -7,7 +7,6 @@ use std::time::Duration;
 use chrono::Utc;
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Owner, Registry};
-use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::entry::Entry;
@@ -161,11 +160,6 @@ impl Tasks {
             _ => Ending::default(),
         };
         Ok(facts.members() + &questions + &ending.members())
-    }
-
-    /// Tells of each change of the task `id`.
-    pub(crate) fn watch(&self, id: TaskId) -> Option<watch::Receiver<u64>> {
-        self.with(id, |entry| entry.changes.subscribe())
     }
 
     /// Waits until no task goes on: their jobs must have been ended.

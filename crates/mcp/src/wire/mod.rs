@@ -16,7 +16,7 @@ pub(crate) use capabilities::server_capabilities;
 pub(crate) use content::{content_block, resource_contents};
 pub(crate) use input::{abilities, client_capabilities, input_answer, input_request, input_requests};
 pub use newest::{content_json, tool_json};
-pub(crate) use notification::{ListKind, acknowledged, list_changed, notice, request, resource_updated};
+pub(crate) use notification::{ListKind, acknowledged, list_changed, notice, request, resource_updated, task_changed};
 pub(crate) use prompt::{prompt, prompt_message};
 pub(crate) use resource::{resource, resource_template};
 pub(crate) use tool::tool;

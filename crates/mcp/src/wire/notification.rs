@@ -104,6 +104,16 @@ pub(crate) fn resource_updated(uri: &str, stream: Option<&RequestId>) -> Bytes {
     notification("notifications/resources/updated", Some(params))
 }
 
+/// A task has changed; `task` are the members of its `DetailedTask`.
+pub(crate) fn task_changed(task: &str, stream: &RequestId) -> Bytes {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":{{{task},\
+         \"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{}}}}}}}",
+        stream.as_json()
+    )
+    .into()
+}
+
 /// News of a request. Progress needs the token under which the client asked for it.
 pub(crate) fn notice(notice: &Notice, progress_token: Option<&str>, dialect: &Dialect) -> Option<Bytes> {
     match notice {

@@ -10,10 +10,11 @@ use tidegate_core::{
     Abilities, Caller, Content, Error, ErrorKind, InputAnswer, InputRequest, Metadata, Origin, Principal, Proof,
     Registry, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
 };
-use tidegate_mcp::{About, Revision, Service, TaskFolder};
+use tidegate_mcp::{About, Answer, ListenStream, Revision, Service, TaskFolder};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
+use crate::client::{Client, request};
+use crate::schema::check_notification;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -274,4 +275,43 @@ proptest! {
         });
         assert_eq!(code, -32_602);
     }
+}
+
+/// What a stream is told next of its tasks: the statuses, until it has heard one that is the last.
+async fn statuses(stream: &mut ListenStream, client: &Client) -> Vec<String> {
+    let mut statuses = Vec::new();
+    loop {
+        while let Some(message) = stream.feed().next_message() {
+            let message: Value = serde_json::from_slice(&message).unwrap();
+            check_notification(Revision::V2026_07_28, &message);
+            let Some(status) = message["params"]["status"].as_str() else { continue };
+            statuses.push(status.to_owned());
+            if status == "completed" {
+                assert_eq!(message["params"]["result"]["isError"], false);
+                return statuses;
+            }
+        }
+        stream.feed().changed().await;
+        stream.feed().renew(&client.peer.caller).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_listens_to_a_task_hears_how_it_goes_on() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "slow").await["taskId"].clone();
+    let wish = json!({"notifications": {"taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"]}});
+    let unable = client.ask("subscriptions/listen", wish.clone()).await.response.unwrap();
+    assert_eq!(unable["error"]["code"], -32_021);
+    let mut params = wish;
+    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": able()});
+    let message = client.message("s", "subscriptions/listen", params);
+    let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let acknowledged: Value = serde_json::from_slice(&stream.feed().next_message().unwrap()).unwrap();
+    assert_eq!(acknowledged["params"]["notifications"], json!({"taskIds": [id]}), "one that is nobody's is left out");
+    stream.feed().renew(&client.peer.caller).await;
+    scene.gate.cancel();
+    let statuses = statuses(&mut stream, &client).await;
+    assert_eq!((statuses.first().unwrap().as_str(), statuses.last().unwrap().as_str()), ("working", "completed"));
 }
