@@ -64,9 +64,7 @@ pub use owner::Owner;
 pub use principal::{Origin, Principal, Proof, TransportKind};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::Registry;
-pub use reply::{
-    BodyFile, BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said,
-};
+pub use reply::{BodyFile, BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said};
 pub use resource::{Resource, ResourceLister, ResourceTemplate, Watcher};
 pub use schema::{Schema, SchemaError};
 pub use seal::{SIGNATURE_BYTES, Seal};

@@ -327,7 +327,7 @@ pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
         bytes: entry.inline_bytes.and_then(|bound| bound.0.limit()),
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body) }
+    CallLimits { timeout, inline, body: Some(body), ..CallLimits::default() }
 }
 
 /// How a PostgreSQL database runs the statement of a tool.
