@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::file::StoredFile;
 use super::id::ResultId;
 use super::owner::Owner;
 
@@ -12,9 +13,9 @@ pub struct Head {
     /// Its name.
     pub id: ResultId,
     pub(super) owner: Owner,
-    /// The tool that was asked.
+    /// The tool that was asked, or the URI of the resource that was read.
     pub tool: String,
-    /// The database that was asked.
+    /// The database that was asked; empty for a file.
     pub database: String,
     /// The job that writes it.
     pub job: Uuid,
@@ -22,6 +23,9 @@ pub struct Head {
     pub created_at_ms: u64,
     /// When it goes, in milliseconds since 1970.
     pub expires_at_ms: u64,
+    /// The file whose bytes its rows are; none for rows of a query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<StoredFile>,
 }
 
 /// One block of a result.

@@ -2,6 +2,7 @@
 
 pub(crate) mod database;
 pub(crate) mod result;
+mod stored_file;
 pub(crate) mod table;
 
 use tidegate_core::{Resource, ResourceTemplate, UriTemplate};
