@@ -47,8 +47,8 @@ pub use spec::{
 pub use stamp::{Stamps, stamp_of_shape};
 pub use statement::{Author, Parameter, SqlDialect, Statement};
 pub use store::{
-    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, Head, ResultId, ResultStore, ResultWriter, Stage,
-    StoreLimits, StoredResult, Written,
+    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, FILE_PIECE_BYTES, Head, ResultId, ResultStore, ResultWriter,
+    Stage, StoreLimits, StoredFile, StoredResult, Written, file_rows,
 };
 pub use structured::output_schema;
 pub use template::{FilledSql, Filling, SqlTemplate};

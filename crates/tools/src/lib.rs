@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ask;
+mod beginning;
 pub mod declared;
 mod definition;
 mod discover;

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use super::block::{Block, hash_of};
 use super::cache::{self, CacheKey};
 use super::figures::Counts;
+use super::file::StoredFile;
 use super::files::{self, Folder, Found, ResultFiles};
 use super::id::{ResultId, absent};
 use super::limits::StoreLimits;
@@ -131,6 +132,16 @@ impl ResultStore {
     /// # Errors
     /// `RateLimited` when as many are being written as may be; `Unavailable` when there is no room or no folder.
     pub async fn begin(self: &Arc<Self>, asked: Asked<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
+        self.begin_of(asked, schema, None).await
+    }
+
+    /// As [`ResultStore::begin`], for rows that are the bytes of `file` if there is one.
+    pub(super) async fn begin_of(
+        self: &Arc<Self>,
+        asked: Asked<'_>,
+        schema: &SchemaRef,
+        file: Option<StoredFile>,
+    ) -> Result<ResultWriter, Error> {
         let created_at_ms = now_ms();
         let head = Head {
             id: ResultId::new(),
@@ -140,6 +151,7 @@ impl ResultStore {
             job: asked.job.id().0,
             created_at_ms,
             expires_at_ms: created_at_ms.saturating_add(ms(self.limits.time_to_live)),
+            file,
         };
         let folder = self.folder.of(head.id);
         let portable = Portable::new(schema, BatchFormat::Arrow);

@@ -1,5 +1,6 @@
 //! Tools, resources and prompts that a configuration declares instead of code.
 
+mod file;
 mod file_watcher;
 mod http;
 mod http_tool;

@@ -3,6 +3,7 @@
 pub(crate) mod database;
 pub(crate) mod job;
 pub(crate) mod result;
+mod stored_file;
 pub(crate) mod table;
 mod watch;
 

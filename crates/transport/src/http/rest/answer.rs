@@ -61,7 +61,8 @@ pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> 
 
 /// Says what a body is, where it is cut, and which job answers.
 pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(head.media_type));
+    let of_file = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
+    headers.insert(header::CONTENT_TYPE, of_file.unwrap_or(HeaderValue::from_static(head.media_type)));
     headers.extend(head.bounds.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
     headers.extend(head.bounds.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
     name_job(headers, job);
