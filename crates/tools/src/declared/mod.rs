@@ -1,5 +1,8 @@
 //! Tools, resources and prompts that a configuration declares instead of code.
 
+mod asked;
+mod consent;
+mod form;
 mod http;
 mod http_tool;
 mod input;
