@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use tidegate_core::{Access, CallLimits, Error, ErrorKind, Tool, ToolAnnotations};
 
-use super::asked::AskedParameters;
-use super::consent::Consent;
 use super::http::{
     HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, RESERVED_ARGUMENTS,
 };
 use super::input::{Input, object_schema};
-use super::sql_tool::{shape, taken_names};
+use super::sql_tool::{questions, shape, taken_names};
 use super::{Problem, TextTemplate, cache_note};
 use crate::node::NodeView;
 
@@ -49,8 +47,7 @@ impl DeclaredHttpTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let asked = AskedParameters::of(&self.inputs)?;
-        let consent = self.confirm.map(|question| Consent::new(question, &self.inputs)).transpose()?;
+        let (asked, consent) = questions(&self.inputs, self.confirm)?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
             is_required: input.is_never_null(),

@@ -66,8 +66,7 @@ impl SqlTool {
         if !taken.is_empty() {
             return Err(taken);
         }
-        let asked = AskedParameters::of(&self.inputs)?;
-        let consent = self.confirm.map(|question| Consent::new(question, &self.inputs)).transpose()?;
+        let (asked, consent) = questions(&self.inputs, self.confirm)?;
         let question = DeclaredQuestion::read(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
         let (columns, unreachable) = match question.prepare(&node.statements).await {
@@ -123,6 +122,19 @@ pub(super) fn taken_names(inputs: &[Input], reserved: &[&str]) -> Vec<Problem> {
         Problem::at(format!("input.{}", input.name), Error::new(ErrorKind::InvalidArguments, message))
     });
     taken.collect()
+}
+
+/// What a tool asks the person behind a call; all that is wrong with it is told together.
+pub(super) fn questions(
+    inputs: &[Input],
+    confirm: Option<TextTemplate>,
+) -> Result<(AskedParameters, Option<Consent>), Vec<Problem>> {
+    let asked = AskedParameters::of(inputs);
+    let consent = confirm.map(|question| Consent::new(question, inputs)).transpose();
+    match (asked, consent) {
+        (Ok(asked), Ok(consent)) => Ok((asked, consent)),
+        (asked, consent) => Err([asked.err(), consent.err()].into_iter().flatten().flatten().collect()),
+    }
 }
 
 /// The arguments of every tool with a table.
