@@ -27,7 +27,7 @@ pub(super) fn field(input: &Input, question: &str) -> Value {
 
 /// The value that `filled`, which came in the field of `input`, stands for. Choices travel as text whatever they are.
 pub(super) fn value(input: &Input, filled: &Value) -> Value {
-    let chosen = choices(input).into_iter().flatten().find(|choice| Value::from(text_of(choice)) == *filled);
+    let chosen = filled.as_str().and_then(|text| choices(input)?.into_iter().find(|choice| text_of(choice) == text));
     chosen.unwrap_or_else(|| filled.clone())
 }
 
