@@ -14,6 +14,7 @@
 //! - `notices`: progress and log messages only for those who asked.
 //! - `prompts`, `resources`: how they are found and checked.
 //! - `swap`: a new state while calls run.
+//! - `watches`: who listens hears of what has changed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -32,3 +33,4 @@ mod notices;
 mod prompts;
 mod resources;
 mod swap;
+mod watches;

@@ -10,6 +10,8 @@
 //! - `call_tool`: results written while they are produced; `structured`: data beside them.
 //! - `notices`: progress and log messages, and when they are silent.
 //! - `cancellation`: silence after it, and ids in flight.
+//! - `tasks`: calls that become tasks, and what a restart leaves of them.
+//! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -21,8 +23,10 @@ mod cancellation;
 mod client;
 mod completion;
 mod decode;
+mod garden;
 mod handshake;
 mod host;
+mod listening;
 mod lists;
 mod methods;
 mod modern_meta;
@@ -32,3 +36,4 @@ mod prompts;
 mod resources;
 mod schema;
 mod structured;
+mod tasks;
