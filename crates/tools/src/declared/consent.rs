@@ -110,7 +110,26 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_stays_within_its_quotes(text in any::<String>(), times in 1_usize..20) {
+            let shown = quoted(&text.repeat(times));
+            let breaks_out = |letter: char| letter.is_control() || "\u{2028}\u{2029}\u{202e}".contains(letter);
+            prop_assert!(!shown.contains(breaks_out), "{}", shown);
+            let mut is_escaped = false;
+            let end = shown.char_indices().skip(1).find(|(_, letter)| {
+                let ends = *letter == '"' && !is_escaped;
+                is_escaped = *letter == '\\' && !is_escaped;
+                ends
+            });
+            let behind = &shown[end.unwrap().0 + 1..];
+            prop_assert!(shown.starts_with('"') && (behind.is_empty() || behind.starts_with("… (")), "{}", shown);
+        }
+    }
 
     #[test]
     fn a_value_cannot_write_the_question() {

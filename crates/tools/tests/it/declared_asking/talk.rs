@@ -1,6 +1,8 @@
 //! A call together with the person behind it: the questions, the answers and the end, as one text.
 
 use std::collections::BTreeMap;
+use std::iter::Cloned;
+use std::slice::Iter;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -46,7 +48,7 @@ pub(super) fn by_client(tool: &str, arguments: Value) -> Call {
 
 /// Makes `call` with a person behind it who gives `answers` one after the other; a question that has none is the end.
 pub(super) async fn talk(registry: &Arc<Registry>, call: Call, way: Way, answers: &[InputAnswer]) -> String {
-    let mut talk = Talk { answers: answers.to_vec().into_iter(), told: Vec::new() };
+    let mut talk = Talk { answers: answers.iter().cloned(), told: Vec::new() };
     let end = match way {
         Way::Rounds => talk.in_rounds(registry, call).await,
         Way::Live => talk.live(registry, call).await,
@@ -55,12 +57,12 @@ pub(super) async fn talk(registry: &Arc<Registry>, call: Call, way: Way, answers
     talk.told.join("\n")
 }
 
-struct Talk {
-    answers: std::vec::IntoIter<InputAnswer>,
+struct Talk<'a> {
+    answers: Cloned<Iter<'a, InputAnswer>>,
     told: Vec<String>,
 }
 
-impl Talk {
+impl Talk<'_> {
     async fn in_rounds(&mut self, registry: &Arc<Registry>, call: Call) -> Result<String, Error> {
         let mut answers = BTreeMap::new();
         for _ in 0..ROUNDS_MAX {
