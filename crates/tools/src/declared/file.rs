@@ -242,7 +242,7 @@ fn truncated() -> Metadata {
 }
 
 /// What a variable may put into a path.
-fn is_part_of_a_name(value: &str) -> bool {
+pub(super) fn is_part_of_a_name(value: &str) -> bool {
     !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
 }
 

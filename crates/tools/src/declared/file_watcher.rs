@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use tidegate_core::{Caller, Error, Variables, Watcher};
 
 use super::TextTemplate;
-use super::resource::{ResourceSource, is_part_of_a_name};
+use super::file::is_part_of_a_name;
+use super::resource::ResourceSource;
 use super::uri_variables::UriVariables;
 
 /// Watches a file of a declared resource. What could not be read as the resource is absent to it.

@@ -27,6 +27,11 @@ impl UriVariables {
             let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
             return Err(wrong(format!("input.{}", input.name), message));
         }
+        if let Some(input) = inputs.iter().find(|input| input.ask.is_some()) {
+            let message = format!("{} stands in the URI and is never left out; only a tool asks", input.name);
+            let error = Error::new(ErrorKind::InvalidArguments, message);
+            return Err(vec![Problem::at(format!("input.{}.ask", input.name), error)]);
+        }
         let is_untyped = |name: &&String| inputs.iter().all(|input| input.name != **name);
         let untyped: Vec<Input> = names
             .iter()
