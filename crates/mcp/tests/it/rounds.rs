@@ -210,6 +210,23 @@ async fn a_state_holds_for_ten_minutes() {
     assert_eq!(told, "error -32602: the requestState has expired; call again without it");
 }
 
+#[tokio::test(start_paused = true)]
+async fn states_that_were_used_are_bounded() {
+    let client = client();
+    let params = asks_who();
+    for _ in 0..2_000 {
+        let state = state_of(&client, &params).await;
+        client.ask("tools/call", again(&params, &state, ann())).await.result();
+    }
+    let state = state_of(&client, &params).await;
+    let told = client.ask("tools/call", again(&params, &state, ann())).await.text();
+    assert_eq!(told, "error -31000: too many questions were answered lately; try again in a few minutes");
+    // Those that are over make room.
+    tokio::time::advance(Duration::from_secs(600)).await;
+    let state = state_of(&client, &params).await;
+    assert_eq!(text(client.ask("tools/call", again(&params, &state, ann())).await), r#"{"who":{"name":"Ann"}}"#);
+}
+
 #[tokio::test]
 async fn a_state_holds_for_its_request_alone() {
     let host = Host::new();

@@ -5,8 +5,10 @@
 //! - `large`: answers that wait on disk.
 //! - `eras`: handshakes, batches, changed lists, modern requests between them.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
+//! - `asking`: requests of the server, and their answers.
 //! - `end`: who may end a connection, and what becomes of its calls.
 
+mod asking;
 mod end;
 mod eras;
 mod large;

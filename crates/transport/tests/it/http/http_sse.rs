@@ -7,8 +7,10 @@
 //! - `identity`: who calls, asked at each message and while it is quiet; whose a session is.
 //! - `still`: comments and idleness, in a time that stands still.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
+//! - `asking`: requests of the server, and their answers.
 //! - `end`: clients that vanish or do not read, many of them, and shutting down.
 
+mod asking;
 mod end;
 mod eras;
 mod identity;
