@@ -65,7 +65,9 @@ impl Representation {
         let bytes = head.lasting.as_ref().and_then(|lasting| lasting.bytes);
         // Ranges are of bytes that are the same each time, which those of a coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
-        let coding = Some(asked.format).filter(|format| Coding::suits(*format) && !is_ranged);
+        // A file is sent as it is: its bytes are what its length and its tag speak of.
+        let is_file = head.file.is_some();
+        let coding = Some(asked.format).filter(|format| Coding::suits(*format) && !is_ranged && !is_file);
         let coding = coding.and_then(|_| Coding::accepted(&parts.headers));
         let tag = head.lasting.as_ref().map(|lasting| match coding {
             Some(_) => Tag::weak(&lasting.tag),

@@ -276,7 +276,8 @@ async fn a_file_is_what_it_is_whatever_is_accepted() {
     let path = data(FILE);
     for accept in ["*/*", "text/csv", "image/png", "application/xml"] {
         let answer = server.download(&request("GET", &path, &[("Accept", accept), ("Accept-Encoding", "gzip")])).await;
-        assert_eq!((answer.head.status, &answer.body[..]), (200, &ROWS[..]), "{accept}");
+        assert_eq!(answer.head.status, 200);
+        assert!(answer.body[..] == ROWS[..], "{accept}");
         let names = [
             "content-type",
             "content-length",
