@@ -88,17 +88,21 @@ async fn a_client_without_forms_is_told_what_is_missing() {
     }
 }
 
-/// The key and the question of the first round, for `arguments`.
-async fn first_key(tool: SqlTool, arguments: Value) -> String {
+/// The key of what is asked in the first round, for `arguments`, and what marks its answer.
+async fn first_question(tool: SqlTool, arguments: Value) -> (String, String) {
     let (registry, _) = offering(tool).await;
     let reply = registry.call(by_client("refund", arguments)).unwrap();
-    gather(reply, |_| panic!("nobody waits")).await.unwrap_err().requests()[0].0.clone()
+    let (key, request) = gather(reply, |_| panic!("nobody waits")).await.unwrap_err().requests()[0].clone();
+    (key, request.mark())
 }
 
 #[tokio::test]
 async fn consent_counts_for_what_was_asked_alone() {
-    let key = first_key(refund(), order()).await;
-    let agreed = |was_asked| BTreeMap::from([(key.clone(), GivenAnswer { answer: yes(), was_asked })]);
+    let (key, mark) = first_question(refund(), order()).await;
+    let agreed = |was_asked: bool| {
+        let asked = was_asked.then(|| mark.clone());
+        BTreeMap::from([(key.clone(), GivenAnswer { answer: yes(), asked })])
+    };
     let other_question = || SqlTool { confirm: Some(TextTemplate::parse("Refund?").unwrap()), ..refund() };
     let more = json!({"amount": 1_250, "order": "A-17"});
     let cases = [

@@ -73,7 +73,7 @@ impl Talk<'_> {
             };
             for (key, request) in error.requests() {
                 let Some(answer) = self.hear(request) else { return Ok("(no answer)".to_owned()) };
-                answers.insert(key.clone(), GivenAnswer { answer, was_asked: true });
+                answers.insert(key.clone(), GivenAnswer { answer, asked: Some(request.mark()) });
             }
         }
         panic!("the call asks on and on: {:?}", self.told)
