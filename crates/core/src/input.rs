@@ -179,7 +179,7 @@ impl InputRequest {
     ///
     /// # Errors
     /// What does not fit, for the reader.
-    pub(crate) fn check(&self, answer: &InputAnswer) -> Result<(), String> {
+    pub fn check(&self, answer: &InputAnswer) -> Result<(), String> {
         match (&self.wanted, answer) {
             (Wanted::Form { .. } | Wanted::Url { .. }, InputAnswer::Declined | InputAnswer::Cancelled)
             | (Wanted::Url { .. }, InputAnswer::Accepted(_))

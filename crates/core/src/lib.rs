@@ -38,6 +38,7 @@ mod shares;
 mod snapshot;
 mod tool;
 mod uri_template;
+mod watch;
 
 pub use access::{Access, Acl, Network};
 pub use answer_format::AnswerFormat;
@@ -68,3 +69,4 @@ pub use seal::{SIGNATURE_BYTES, Seal};
 pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};
 pub use tool::{Tool, ToolAnnotations};
 pub use uri_template::{UriTemplate, UriTemplateError, percent_encode};
+pub use watch::{Change, Watch};

@@ -28,12 +28,14 @@ use crate::resource::{Resource, ResourceLister};
 use crate::route::{Code, route};
 use crate::shares::{Share, Shares};
 use crate::snapshot::Snapshot;
+use crate::watch::{Watch, Watches};
 
 /// The single list of tools, resources, resource templates and prompts.
 #[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     version: watch::Sender<u64>,
+    watches: Watches,
     jobs: Arc<Jobs>,
     running: Arc<Semaphore>,
     shares: Shares,
@@ -47,9 +49,11 @@ impl Registry {
     pub fn new(snapshot: Snapshot, events: Events) -> Arc<Self> {
         let version = 1;
         let limits = *snapshot.limits();
+        let version_sender = watch::Sender::new(version);
         Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
-            version: watch::Sender::new(version),
+            watches: Watches::new(version_sender.subscribe(), events.clone()),
+            version: version_sender,
             jobs: Arc::new(Jobs::new(limits.open_calls_max, limits.ended_jobs_kept)),
             running: Arc::new(Semaphore::new(limits.running_calls_max)),
             shares: Shares::default(),
@@ -82,6 +86,11 @@ impl Registry {
     /// Tells of each new version.
     pub fn versions(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
+    }
+
+    /// Somebody who listens to changes of this registry and of what its resources hold.
+    pub fn watch(self: &Arc<Self>) -> Watch {
+        self.watches.open(self.clone())
     }
 
     /// The jobs.
@@ -187,6 +196,7 @@ impl Registry {
     /// Waits until every call has ended; after `within` cancels those that still run and waits for
     /// them to end.
     pub async fn drain(&self, within: Duration) {
+        self.watches.drain().await;
         self.tasks.close();
         if tokio::time::timeout(within, self.tasks.wait()).await.is_err() {
             self.jobs.cancel_all();
@@ -291,13 +301,13 @@ impl Execution {
 }
 
 /// Tells the log what the caller may not read, under the id that the caller was told or else under `id`.
-fn tell_of_fault(events: &Events, error: &Error, id: Uuid) {
+pub(crate) fn tell_of_fault(events: &Events, error: &Error, id: Uuid) {
     if let Some(detail) = error.detail() {
         events.tell(Event::Fault { id: error.id().unwrap_or(id), detail });
     }
 }
 
-fn fault_of(panic: &(dyn std::any::Any + Send)) -> Error {
+pub(crate) fn fault_of(panic: &(dyn std::any::Any + Send)) -> Error {
     let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

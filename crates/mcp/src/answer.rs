@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use tidegate_core::{Asked, Error, ErrorKind, Notice, Outcome, Reply, ReplyEvent, Said};
+use tidegate_core::{Asked, Error, ErrorKind, Job, Metadata, Notice, Outcome, Reply, ReplyEvent, Said};
 
-use crate::encode::{Envelope, ReplyEncoder};
+use crate::encode::{Envelope, ReplyEncoder, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
+use crate::listen::ListenStream;
 use crate::rounds::ThisRound;
 use crate::session::Session;
+use crate::tasks::{Became, Tasks, Transition};
 use crate::wire::notice;
 
 /// Frames of a short answer that are joined to one message; a chunk is at most some 64 KiB.
@@ -24,7 +26,9 @@ pub enum Answer {
     /// One whole message.
     Whole(Message),
     /// Notifications and the pieces of one message, while they are produced.
-    Stream(AnswerStream),
+    Stream(Box<AnswerStream>),
+    /// Notifications, for as long as the client listens.
+    Listen(ListenStream),
 }
 
 /// A whole response message.
@@ -63,22 +67,35 @@ pub(crate) enum Asks {
     /// It cannot.
     Nobody,
     /// The call ends with the questions and comes again.
-    NextRound(Box<ThisRound>),
+    NextRound(ThisRound),
     /// By requests of ours, while the call goes on.
     Live(Arc<Session>),
 }
 
+/// What happened next.
+enum Step {
+    Said(Said),
+    Became(Became),
+    Over,
+}
+
 /// A streamed answer. Dropping it cancels the call.
 pub struct AnswerStream {
-    reply: Reply,
+    job: Arc<Job>,
+    /// None while the call becomes a task.
+    reply: Option<Reply>,
     encoder: Box<dyn ReplyEncoder>,
     guard: Option<InFlightGuard>,
     progress_token: Option<String>,
     envelope: Envelope,
     asks: Asks,
+    /// How the call becomes a task; none for one that may not.
+    to_task: Option<Transition>,
     /// What was read while waiting for the first piece.
     ready: VecDeque<Frame>,
     last_progress: f64,
+    /// What the last progress said, for the task that the call may become.
+    last_message: Option<String>,
     wants_notices: bool,
     has_begun: bool,
     has_ended: bool,
@@ -96,14 +113,17 @@ impl AnswerStream {
         wants_notices: bool,
     ) -> Self {
         Self {
-            reply,
+            job: reply.job().clone(),
+            reply: Some(reply),
             encoder,
             guard,
             progress_token,
             envelope,
             asks,
+            to_task: None,
             ready: VecDeque::new(),
             last_progress: f64::NEG_INFINITY,
+            last_message: None,
             wants_notices,
             has_begun: false,
             has_ended: false,
@@ -115,13 +135,13 @@ impl AnswerStream {
     /// call that fails early can be answered as an error, and one that ends early as one whole message.
     pub(crate) async fn begin(mut self) -> Answer {
         if self.wants_notices {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let Some(first) = self.next().await else { return Answer::Silence };
         let is_question = matches!(first, Frame::Notification(_));
         self.ready.push_back(first);
         if is_question {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         // A short answer is over by now, or nearly so; as one message it needs no chunks.
         tokio::task::yield_now().await;
@@ -133,7 +153,7 @@ impl AnswerStream {
             }
         }
         if !self.has_ended {
-            return Answer::Stream(self);
+            return Answer::Stream(Box::new(self));
         }
         let pieces = self.ready.iter().map(|frame| match frame {
             Frame::Notification(bytes) | Frame::Piece(bytes) => bytes.as_ref(),
@@ -150,25 +170,78 @@ impl AnswerStream {
         }
     }
 
+    /// The same, of a call that may become one of `tasks`.
+    pub(crate) fn or_task(self, tasks: Arc<Tasks>) -> Self {
+        let to_task = Some(Transition::new(tasks, self.job.task_after()));
+        Self { to_task, ..self }
+    }
+
     async fn produce(&mut self) -> Option<Frame> {
         while !self.has_ended {
-            let said = match &self.guard {
-                Some(guard) => tokio::select! {
-                    biased;
-                    () = guard.token().cancelled() => return None,
-                    said = self.reply.next_said() => said,
-                },
-                None => self.reply.next_said().await,
+            let step = match &self.guard {
+                Some(guard) => {
+                    let cancelled = guard.token().clone();
+                    tokio::select! {
+                        biased;
+                        () = cancelled.cancelled() => return None,
+                        step = self.step() => step,
+                    }
+                }
+                None => self.step().await,
             };
-            let frame = match said? {
-                Said::Event(event) => self.frame_of(event),
-                Said::Asked(asked) => self.question_of(asked),
+            let frame = match step {
+                Step::Said(Said::Event(event)) => self.frame_of(event),
+                Step::Said(Said::Asked(asked)) => self.question_of(asked),
+                Step::Became(became) => self.task_of(became),
+                Step::Over => return None,
             };
             if let Some(frame) = frame {
                 return Some(frame);
             }
         }
         None
+    }
+
+    /// Waits for what happens next. Whoever stops waiting loses nothing.
+    async fn step(&mut self) -> Step {
+        let Some(to_task) = self.to_task.as_mut().filter(|_| !self.has_begun) else { return self.next_said().await };
+        if let Some(reply) = &mut self.reply {
+            tokio::select! {
+                biased;
+                () = to_task.due(&self.job) => {}
+                said = reply.next_said() => return said.map_or(Step::Over, Step::Said),
+            }
+        }
+        if let Some(reply) = self.reply.take() {
+            to_task.begin(reply, self.envelope.clone(), self.last_message.take());
+        }
+        let became = to_task.end().await;
+        self.to_task = None;
+        Step::Became(became)
+    }
+
+    async fn next_said(&mut self) -> Step {
+        match &mut self.reply {
+            Some(reply) => reply.next_said().await.map_or(Step::Over, Step::Said),
+            None => Step::Over,
+        }
+    }
+
+    /// The response that says that the call became a task; none when it goes on as it is.
+    fn task_of(&mut self, became: Became) -> Option<Frame> {
+        let (response, error_code) = match became {
+            Became::Task(members) => {
+                let envelope = self.envelope.clone().of_type(ResultType::Task);
+                (envelope.whole(&members, &Metadata::new(), None), None)
+            }
+            Became::Nothing(error) => (self.envelope.error(&error), Some(error.code)),
+            Became::Itself(reply) => {
+                self.reply = Some(reply);
+                return None;
+            }
+        };
+        (self.has_begun, self.has_ended, self.error_code) = (true, true, error_code);
+        Some(Frame::Piece(response))
     }
 
     /// Whether notifications or requests of ours may come before the response.
@@ -203,7 +276,7 @@ impl AnswerStream {
         }
         match std::mem::replace(&mut self.asks, Asks::Nobody) {
             Asks::NextRound(round) if !self.has_begun => {
-                let job = self.reply.job();
+                let job = self.job.clone();
                 match round.ask(self.envelope.clone(), &error, job.target().name(), job.arguments()) {
                     Ok(response) => (response, None),
                     Err(error) => (self.envelope.error(&error), Some(error.code)),
@@ -227,11 +300,12 @@ impl AnswerStream {
         if self.has_begun {
             return None;
         }
-        if let Notice::Progress { done, .. } = news {
+        if let Notice::Progress { done, message, .. } = news {
             if *done <= self.last_progress {
                 return None;
             }
             self.last_progress = *done;
+            self.last_message.clone_from(message);
         }
         notice(news, self.progress_token.as_deref(), self.envelope.dialect).map(Frame::Notification)
     }

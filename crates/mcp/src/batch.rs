@@ -64,9 +64,14 @@ impl Service {
     }
 
     async fn whole_answer(&self, request: Request, peer: &Peer) -> Option<Bytes> {
+        let id = request.id.clone();
         match self.answer(request, peer).await {
             Answer::Silence => None,
             Answer::Whole(message) => Some(message.bytes),
+            Answer::Listen(_) => {
+                let error = RpcError::invalid_request("a batch has no place for a stream of notifications");
+                Some(Message::error(Some(&id), &error).bytes)
+            }
             Answer::Stream(mut stream) => {
                 let mut whole = Vec::new();
                 while let Some(frame) = stream.next().await {

@@ -77,14 +77,21 @@ impl Service {
         let params: CallToolParams = request.params()?;
         let mut call = self.call(Target::Tool(params.name), &request, &envelope, guard.as_ref(), peer);
         call.arguments = params.arguments.unwrap_or_default();
-        call.abilities.tasks = envelope.dialect.stateless && request.meta.abilities.tasks;
+        let may_be_task = envelope.dialect.stateless && request.meta.abilities.tasks;
+        call.abilities.tasks = may_be_task;
         let asks = self.let_ask(&mut call, &request, "tools/call", &envelope, peer)?;
         let wants_notices = call.wants_progress || call.log_level.is_some();
+        // How far a task is stands in its status.
+        call.wants_progress |= may_be_task;
         match self.registry().call(call) {
             Ok(reply) => {
                 let encoder = Box::new(CallToolEncoder::new(envelope.clone()));
                 let token = request.meta.progress_token;
-                Ok(AnswerStream::new(reply, encoder, envelope, guard, asks, token, wants_notices).begin().await)
+                let mut stream = AnswerStream::new(reply, encoder, envelope, guard, asks, token, wants_notices);
+                if may_be_task {
+                    stream = stream.or_task(self.tasks.clone());
+                }
+                Ok(stream.begin().await)
             }
             // The model sees the tool's errors and can mend its call; protocol errors it may not see.
             Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => {
@@ -212,7 +219,7 @@ impl Service {
                 &call.arguments,
             )?;
             call.answers = round.given();
-            return Ok(Asks::NextRound(Box::new(round)));
+            return Ok(Asks::NextRound(round));
         }
         match &peer.session {
             Some(session) if peer.can_be_asked && session.abilities() != Abilities::default() => {

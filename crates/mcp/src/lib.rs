@@ -12,6 +12,7 @@ mod encode;
 mod in_flight;
 mod jsonrpc;
 mod list;
+mod listen;
 mod questions;
 mod request_meta;
 mod request_state;
@@ -20,6 +21,7 @@ mod rounds;
 mod service;
 mod session;
 mod subscribe;
+mod tasks;
 mod wire;
 
 pub use answer::{Answer, AnswerStream, Frame, Message};
@@ -28,8 +30,10 @@ pub use in_flight::{InFlight, InFlightGuard};
 pub use jsonrpc::{
     BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, Response, RpcError, decode,
 };
+pub use listen::{Feed, ListenStream};
 pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
 pub use service::{Peer, Service};
 pub use session::Session;
+pub use tasks::TaskFolder;
 pub use wire::{About, content_json, tool_json};

@@ -3,8 +3,8 @@
 //! [MCP 2026-07-28, Versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidegate_core::{Budget, Caller, LogLevel, Metadata, Registry};
@@ -17,7 +17,8 @@ use crate::list::ToolListCache;
 use crate::request_state::RequestStates;
 use crate::revision::Revision;
 use crate::session::Session;
-use crate::wire::{self, About, ListKind, abilities};
+use crate::tasks::{TaskFolder, TaskLimits, Tasks};
+use crate::wire::{self, About, abilities};
 
 /// MCP over one registry. Knows nothing of the transport; any number of them share it.
 pub struct Service {
@@ -26,6 +27,7 @@ pub struct Service {
     server_info: [Arc<str>; Revision::ALL.len()],
     pub(crate) tool_lists: ToolListCache,
     pub(crate) request_states: Arc<RequestStates>,
+    pub(crate) tasks: Arc<Tasks>,
 }
 
 /// Who sent a request, and what its connection or session knows.
@@ -63,8 +65,13 @@ struct CancelledParams {
 }
 
 impl Service {
-    /// MCP over `registry`.
+    /// MCP over `registry`. Tasks live as long as the process.
     pub fn new(registry: Arc<Registry>, about: About) -> Arc<Self> {
+        Self::with_tasks_in(None, registry, about)
+    }
+
+    /// The same, with tasks that are written down in `folder`, and those that an earlier process left there.
+    pub fn with_tasks_in(folder: Option<TaskFolder>, registry: Arc<Registry>, about: About) -> Arc<Self> {
         let server_info =
             Revision::ALL.map(|revision| wire::implementation(&about, revision.dialect()).to_string().into());
         Arc::new(Self {
@@ -73,7 +80,15 @@ impl Service {
             server_info,
             tool_lists: ToolListCache::default(),
             request_states: Arc::new(RequestStates::new()),
+            tasks: Tasks::open(folder, TaskLimits::default()),
         })
+    }
+
+    /// Waits until every call has ended and the end of every task is written down; after `within` cancels the calls that
+    /// still run and waits for them to end.
+    pub async fn drain(&self, within: Duration) {
+        self.registry.drain(within).await;
+        self.tasks.drain().await;
     }
 
     /// Who the server is.
@@ -107,7 +122,7 @@ impl Service {
         }
         let message = Message::result(envelope.whole(&members, &Metadata::new(), None));
         let abilities = envelope.dialect.abilities(abilities(&params.capabilities));
-        Ok((Session::new(revision, abilities, in_flight), message))
+        Ok((Session::new(revision, abilities, in_flight, self.registry.watch()), message))
     }
 
     /// The revision that a request is to be answered in.
@@ -158,11 +173,6 @@ impl Service {
         }
     }
 
-    /// The notifications that tell of changed lists.
-    pub fn list_changed(&self) -> [Bytes; 3] {
-        [ListKind::Tools, ListKind::Resources, ListKind::Prompts].map(wire::list_changed)
-    }
-
     async fn dispatch(&self, request: Request, peer: &Peer) -> Result<Answer, RpcError> {
         let revision = self.revision_of(&request, peer.session.as_deref())?;
         let envelope = self.envelope(&request.id, revision);
@@ -177,8 +187,14 @@ impl Service {
             "prompts/list" => whole(self.list_prompts(&request, &envelope, peer)?),
             "prompts/get" => self.get_prompt(request, envelope, guard, peer).await,
             "completion/complete" => self.complete(request, envelope, guard, peer).await,
+            "tasks/get" if envelope.dialect.stateless => whole(self.get_task(&request, &envelope, peer).await?),
+            "tasks/update" if envelope.dialect.stateless => whole(self.update_task(&request, &envelope, peer)?),
+            "tasks/cancel" if envelope.dialect.stateless => whole(self.cancel_task(&request, &envelope, peer)?),
             "server/discover" if envelope.dialect.stateless => whole(self.discover(&envelope)),
-            "resources/subscribe" if !envelope.dialect.stateless => whole(self.subscribe(&request, &envelope, peer)?),
+            "subscriptions/listen" if envelope.dialect.stateless => self.listen(&request, envelope, guard, peer).await,
+            "resources/subscribe" if !envelope.dialect.stateless => {
+                whole(self.subscribe(&request, &envelope, peer).await?)
+            }
             "resources/unsubscribe" if !envelope.dialect.stateless => {
                 whole(self.unsubscribe(&request, &envelope, peer)?)
             }
@@ -213,7 +229,13 @@ impl Service {
     fn envelope(&self, id: &RequestId, revision: Revision) -> Envelope {
         // A revision's position in ALL is its discriminant.
         let server_info = self.server_info[revision as usize].clone();
-        Envelope { id: id.clone(), dialect: revision.dialect(), server_info, result_type: ResultType::Complete }
+        Envelope {
+            id: id.clone(),
+            dialect: revision.dialect(),
+            server_info,
+            result_type: ResultType::Complete,
+            is_nested: false,
+        }
     }
 }
 

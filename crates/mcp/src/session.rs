@@ -1,11 +1,9 @@
 //! What a legacy client's handshake settled.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use parking_lot::Mutex;
-use tidegate_core::{Abilities, LogLevel};
+use tidegate_core::{Abilities, LogLevel, Watch};
 
 use crate::in_flight::InFlight;
 use crate::questions::Questions;
@@ -13,8 +11,6 @@ use crate::revision::Revision;
 
 /// No message at all is wanted; above every level.
 const SILENT: u8 = u8::MAX;
-/// Resources that one session may subscribe to.
-const SUBSCRIPTIONS_MAX: usize = 1_000;
 
 /// A legacy session: the revision that was agreed on, and what it has said since.
 #[derive(Debug)]
@@ -22,20 +18,20 @@ pub struct Session {
     revision: Revision,
     log_level: AtomicU8,
     in_flight: Arc<InFlight>,
-    subscriptions: Mutex<BTreeSet<String>>,
     abilities: Abilities,
     questions: Questions,
+    watch: Arc<Watch>,
 }
 
 impl Session {
-    pub(crate) fn new(revision: Revision, abilities: Abilities, in_flight: Arc<InFlight>) -> Self {
+    pub(crate) fn new(revision: Revision, abilities: Abilities, in_flight: Arc<InFlight>, watch: Watch) -> Self {
         Self {
             revision,
             log_level: AtomicU8::new(SILENT),
             in_flight,
-            subscriptions: Mutex::default(),
             abilities,
             questions: Questions::default(),
+            watch: Arc::new(watch),
         }
     }
 
@@ -59,23 +55,9 @@ impl Session {
         &self.questions
     }
 
-    /// Notes that it wants to hear of a resource; false when it wants to hear of too many.
-    pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        let mut subscriptions = self.subscriptions.lock();
-        let has_room = subscriptions.len() < SUBSCRIPTIONS_MAX || subscriptions.contains(uri);
-        if has_room {
-            subscriptions.insert(uri.to_owned());
-        }
-        has_room
-    }
-
-    pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.subscriptions.lock().remove(uri);
-    }
-
-    /// The resources that it wants to hear of.
-    pub(crate) fn subscriptions(&self) -> BTreeSet<String> {
-        self.subscriptions.lock().clone()
+    /// The changes that it wants to hear of.
+    pub(crate) fn watch(&self) -> &Arc<Watch> {
+        &self.watch
     }
 
     /// The least severe log message that it wants; none until it sets a level.

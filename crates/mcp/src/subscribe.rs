@@ -1,20 +1,14 @@
 //! `resources/subscribe` and `resources/unsubscribe`: which resources a legacy session wants to hear of.
 //!
-//! All that we know of changes is that the registry was swapped; then every subscribed resource may be another.
-//!
 //! [MCP 2025-11-25, Subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)
 
-use bytes::Bytes;
 use serde::Deserialize;
-use tidegate_core::{Error, ErrorKind};
 
 use crate::answer::Message;
 use crate::bounded;
 use crate::encode::Envelope;
 use crate::jsonrpc::{Request, RpcError};
 use crate::service::{Peer, Service, empty};
-use crate::session::Session;
-use crate::wire;
 
 #[derive(Deserialize)]
 struct SubscribeParams {
@@ -23,20 +17,17 @@ struct SubscribeParams {
 }
 
 impl Service {
-    /// The notifications that tell a legacy session of a changed registry.
-    pub fn changes(&self, session: &Session) -> Vec<Bytes> {
-        let lists = self.list_changed();
-        lists.into_iter().chain(session.subscriptions().iter().map(|uri| wire::resource_updated(uri))).collect()
-    }
-
-    pub(crate) fn subscribe(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
+    pub(crate) async fn subscribe(
+        &self,
+        request: &Request,
+        envelope: &Envelope,
+        peer: &Peer,
+    ) -> Result<Message, RpcError> {
         let uri = request.params::<SubscribeParams>()?.uri;
-        let refuse = |error: Error| RpcError::from_error(&error, Some(&uri), envelope.dialect);
-        if !self.registry().state_for(&peer.caller).has_resource(&uri, &peer.caller) {
-            return Err(refuse(Error::new(ErrorKind::NotFound, format!("there is no resource {uri:?}"))));
-        }
-        if peer.session.as_ref().is_some_and(|session| !session.subscribe(&uri)) {
-            return Err(refuse(Error::new(ErrorKind::TooLarge, "too many resources are subscribed to")));
+        if let Some(session) = &peer.session {
+            let subscribed = session.watch().subscribe(&uri, &peer.caller);
+            subscribed.map_err(|error| RpcError::from_error(&error, Some(&uri), envelope.dialect))?;
+            session.watch().settled().await;
         }
         Ok(empty(envelope))
     }
@@ -44,7 +35,7 @@ impl Service {
     pub(crate) fn unsubscribe(&self, request: &Request, envelope: &Envelope, peer: &Peer) -> Result<Message, RpcError> {
         let uri = request.params::<SubscribeParams>()?.uri;
         if let Some(session) = &peer.session {
-            session.unsubscribe(&uri);
+            session.watch().unsubscribe(&uri);
         }
         Ok(empty(envelope))
     }

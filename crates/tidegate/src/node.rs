@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::event::{Events, Log, Subscriber};
 use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder};
-use tidegate_mcp::{About, Service};
+use tidegate_mcp::{About, Service, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, ResultStore};
 use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
 use tidegate_transport::Metrics;
@@ -94,7 +94,7 @@ impl Node {
 
     /// Waits until every call has ended; after `within` cancels those that still run.
     pub async fn drain(&self, within: Duration) {
-        self.registry.drain(within).await;
+        self.service.drain(within).await;
     }
 }
 
@@ -196,11 +196,20 @@ impl NodeBuilder {
             instructions: Some(self.instructions),
         };
         Node {
-            service: Service::new(registry.clone(), about),
+            service: Service::with_tasks_in(task_folder(self.store.as_deref()), registry.clone(), about),
             registry,
             metrics,
             identity: self.identity,
             store: self.store,
         }
     }
+}
+
+/// Where tasks are written down: beside the stored results, in the place of this process. Without it they live as long as
+/// the process.
+fn task_folder(store: Option<&ResultStore>) -> Option<TaskFolder> {
+    let folder = store?.folder().join("tasks");
+    TaskFolder::open(&folder)
+        .inspect_err(|error| tracing::warn!("tasks are not written down: {}: {error}", folder.display()))
+        .ok()
 }

@@ -6,18 +6,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tidegate_core::event::Event;
 use tidegate_core::{Budget, Caller, Error, TransportKind};
 use tidegate_mcp::{
-    Answer, AnswerStream, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service, Session,
+    Answer, AnswerStream, Feed, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service,
+    Session,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::batch::{Identity, Read, with_callers};
+use crate::listening;
 use crate::outbox::{Outbox, Outgoing};
 use crate::spool::{Spool, SpoolError};
 
@@ -40,10 +41,15 @@ pub(crate) struct Conversation {
     transport: TransportKind,
     bounds: Bounds,
     session: Mutex<Option<Arc<Session>>>,
+    /// Ends what the session is told when another handshake takes its place.
+    telling: Mutex<CancellationToken>,
     in_flight: Arc<InFlight>,
     outgoing: mpsc::Sender<Outgoing>,
     places: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     tasks: TaskTracker,
+    /// Fires when nothing more is heard: who listens is told so.
+    ending: CancellationToken,
     abandoned: CancellationToken,
 }
 
@@ -58,10 +64,13 @@ impl Conversation {
             transport,
             bounds,
             session: Mutex::default(),
+            telling: Mutex::default(),
             in_flight: Arc::default(),
             outgoing,
             places: Arc::new(Semaphore::new(bounds.requests_max)),
+            streams: Arc::new(Semaphore::new(listening::STREAMS_MAX)),
             tasks,
+            ending: CancellationToken::new(),
             abandoned: CancellationToken::new(),
         };
         (conversation, outbox)
@@ -71,7 +80,8 @@ impl Conversation {
     /// many requests are open, and while what must be said at once does not leave.
     pub(crate) async fn hear(&self, incoming: Incoming, caller: Caller, identity: &Arc<dyn Identity>) {
         match incoming {
-            Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request).await,
+            Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request, identity).await,
+            Incoming::Request(request) if is_listening(&request) => self.take_stream(request, caller, identity).await,
             Incoming::Request(request) => self.take(request, caller, identity).await,
             Incoming::Notification(notification) => self.service.notified(&notification, &self.peer(caller)),
             Incoming::Response(response) => self.service.answered(&response, &self.peer(caller)),
@@ -102,21 +112,10 @@ impl Conversation {
         self.service.registry().events().tell(event);
     }
 
-    /// The notifications that tell a legacy client of a changed registry.
-    pub(crate) fn changes(&self) -> Vec<Bytes> {
-        self.session.lock().as_deref().map(|session| self.service.changes(session)).unwrap_or_default()
-    }
-
-    /// Tells a legacy client that the registry has changed.
-    pub(crate) async fn tell_of_changes(&self) {
-        for notification in self.changes() {
-            self.send(Outgoing::Whole(notification)).await;
-        }
-    }
-
     /// Whether no request is open.
     pub(crate) fn is_idle(&self) -> bool {
-        self.tasks.is_empty()
+        let free = (self.places.available_permits(), self.streams.available_permits());
+        free == (self.bounds.requests_max, listening::STREAMS_MAX)
     }
 
     /// Resolves when nobody takes what is said any more.
@@ -129,8 +128,9 @@ impl Conversation {
         self.outgoing.is_closed()
     }
 
-    /// Says that nothing more is heard: the outbox ends with the last answer.
+    /// Says that nothing more is heard: streams of notifications end, and the outbox with the last answer.
     pub(crate) fn finish(&self) {
+        self.ending.cancel();
         self.tasks.close();
     }
 
@@ -162,14 +162,41 @@ impl Conversation {
         }
     }
 
-    async fn shake_hands(&self, request: &Request) {
+    async fn shake_hands(&self, request: &Request, identity: &Arc<dyn Identity>) {
         match self.service.initialize(request, self.in_flight.clone()) {
             Ok((session, message)) => {
+                let feed = Feed::of_session(&session);
                 *self.session.lock() = Some(Arc::new(session));
                 self.send(Outgoing::Whole(message.bytes)).await;
+                self.tell_session(feed, identity.clone());
             }
             Err(error) => self.refuse(Some(&request.id), &error).await,
         }
+    }
+
+    /// Tells the session of changes, beside all requests.
+    fn tell_session(&self, mut feed: Feed, identity: Arc<dyn Identity>) {
+        let replaced = CancellationToken::new();
+        std::mem::replace(&mut *self.telling.lock(), replaced.clone()).cancel();
+        let (ending, outgoing) = (self.ending.clone(), self.outgoing.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = ending.cancelled() => {}
+                () = replaced.cancelled() => {}
+                () = listening::tell(&mut feed, &identity, &outgoing) => {}
+            }
+        });
+    }
+
+    /// Opens a stream of notifications, which takes no place of other requests.
+    async fn take_stream(&self, request: Request, caller: Caller, identity: &Arc<dyn Identity>) {
+        let Ok(place) = self.streams.clone().try_acquire_owned() else {
+            let message = format!("more than {} streams of notifications are open", listening::STREAMS_MAX);
+            return self.refuse(Some(&request.id), &RpcError::invalid_request(message)).await;
+        };
+        let answering = self.answering(caller, identity);
+        self.spawn(place, async move { answering.answer(request).await });
     }
 
     async fn take(&self, request: Request, mut caller: Caller, identity: &Arc<dyn Identity>) {
@@ -184,14 +211,14 @@ impl Conversation {
                 place
             }
         };
-        let answering = self.answering(caller);
+        let answering = self.answering(caller, identity);
         self.spawn(place, async move { answering.answer(request).await });
     }
 
     async fn take_batch(&self, messages: Vec<Read>, caller: Caller, identity: Arc<dyn Identity>) {
         let Some(place) = self.place().await else { return };
-        let answering = self.answering(caller);
-        self.spawn(place, async move { answering.answer_batch(messages, identity).await });
+        let answering = self.answering(caller, &identity);
+        self.spawn(place, async move { answering.answer_batch(messages).await });
     }
 
     /// A place among the open requests; `None` when they were dropped meanwhile.
@@ -216,8 +243,10 @@ impl Conversation {
         });
     }
 
-    fn answering(&self, caller: Caller) -> Answering {
+    fn answering(&self, caller: Caller, identity: &Arc<dyn Identity>) -> Answering {
         Answering {
+            identity: identity.clone(),
+            ending: self.ending.clone(),
             service: self.service.clone(),
             peer: self.peer(caller),
             outgoing: self.outgoing.clone(),
@@ -235,8 +264,14 @@ fn is_handshake(request: &Request) -> bool {
     request.method == "initialize" && request.meta.protocol_version.is_none()
 }
 
+fn is_listening(request: &Request) -> bool {
+    request.method == "subscriptions/listen" && request.meta.protocol_version.is_some()
+}
+
 /// What the task of one request needs.
 struct Answering {
+    identity: Arc<dyn Identity>,
+    ending: CancellationToken,
     service: Arc<Service>,
     peer: Peer,
     outgoing: mpsc::Sender<Outgoing>,
@@ -250,11 +285,14 @@ impl Answering {
             Answer::Silence => {}
             Answer::Whole(message) => self.send(Outgoing::Whole(message.bytes)).await,
             Answer::Stream(stream) => self.keep(&id, stream).await,
+            Answer::Listen(stream) => {
+                listening::tell_stream(stream, &self.identity, &self.outgoing, &self.ending).await;
+            }
         }
     }
 
     /// Keeps the answer until it is complete; its notifications go out at once.
-    async fn keep(&self, id: &RequestId, mut stream: AnswerStream) {
+    async fn keep(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
         while let Some(frame) = stream.next().await {
             match frame {
@@ -287,8 +325,8 @@ impl Answering {
         fault.to_string()
     }
 
-    async fn answer_batch(&self, messages: Vec<Read>, identity: Arc<dyn Identity>) {
-        let messages = with_callers(messages, identity, self.peer.caller.clone());
+    async fn answer_batch(&self, messages: Vec<Read>) {
+        let messages = with_callers(messages, self.identity.clone(), self.peer.caller.clone());
         match self.service.answer_batch(messages, &self.peer).await {
             Ok(Some(answers)) => self.send(Outgoing::Whole(answers)).await,
             Ok(None) => {}

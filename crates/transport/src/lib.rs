@@ -5,6 +5,7 @@ pub mod bridge;
 mod conversation;
 pub mod http;
 mod lines;
+mod listening;
 mod metrics;
 mod outbox;
 mod spool;

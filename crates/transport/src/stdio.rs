@@ -83,7 +83,7 @@ pub async fn serve(
         biased;
         // Also while a client that does not read holds up what it is told.
         () = shutdown.cancelled() => Ok(()),
-        read = read_until_end(&service, &conversation, &user, reader, message_bytes_max) => read,
+        read = read_until_end(&conversation, &user, reader, message_bytes_max) => read,
     };
     conversation.drain(drain_within).await;
     // A client that no longer reads must not keep the process.
@@ -150,20 +150,17 @@ impl Identity for User {
 }
 
 async fn read_until_end(
-    service: &Service,
     conversation: &Conversation,
     user: &Arc<User>,
     reader: impl tokio::io::AsyncRead + Unpin,
     message_bytes_max: usize,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(reader);
-    let mut versions = service.registry().versions();
     let mut line = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = conversation.unheard() => return Ok(()),
-            Ok(()) = versions.changed() => conversation.tell_of_changes().await,
             read = read_line(&mut reader, &mut line, message_bytes_max) => {
                 match read? {
                     Line::End => return Ok(()),

@@ -16,6 +16,7 @@
 //! - `on_behalf`: calls that are made for others, and their questions.
 //! - `prompts`, `resources`: how they are found and checked.
 //! - `swap`: a new state while calls run.
+//! - `watches`: who listens hears of what has changed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -36,3 +37,4 @@ mod on_behalf;
 mod prompts;
 mod resources;
 mod swap;
+mod watches;

@@ -10,6 +10,7 @@ use super::ReplyEncoder;
 use super::envelope::Envelope;
 use super::text::Blocks;
 use crate::jsonrpc::RpcError;
+use crate::revision::Dialect;
 use crate::wire::content_block;
 
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
@@ -27,6 +28,16 @@ pub(crate) struct CallToolEncoder {
 impl CallToolEncoder {
     pub(crate) fn new(envelope: Envelope) -> Self {
         Self { envelope, blocks: Blocks::default(), has_begun: false, structured: None }
+    }
+
+    /// What surrounds it.
+    pub(crate) fn envelope(&self) -> Envelope {
+        self.envelope.clone()
+    }
+
+    /// In which words it speaks.
+    pub(crate) fn dialect(&self) -> &'static Dialect {
+        self.envelope.dialect
     }
 
     /// The whole result for a call that failed before its handler ran.

@@ -18,6 +18,8 @@ pub(crate) struct Envelope {
     pub server_info: Arc<str>,
     /// What sort of result it is.
     pub result_type: ResultType,
+    /// Whether the result stands within another one, without what surrounds a response.
+    pub is_nested: bool,
 }
 
 /// What sort of result answers a request.
@@ -44,6 +46,9 @@ impl ResultType {
 impl Envelope {
     /// Everything before the result's own members.
     pub(crate) fn open(&self) -> String {
+        if self.is_nested {
+            return "{".to_owned();
+        }
         let id = self.id.as_json();
         let mut opening = String::with_capacity(64 + id.len());
         opening.push_str("{\"jsonrpc\":\"2.0\",\"id\":");
@@ -77,7 +82,7 @@ impl Envelope {
             let text = serde_json::to_string(metadata).unwrap_or_else(|_| "{}".to_owned());
             closing.push_str(&format!("{separator}\"_meta\":{text}"));
         }
-        closing.push_str("}}");
+        closing.push_str(if self.is_nested { "}" } else { "}}" });
         closing
     }
 

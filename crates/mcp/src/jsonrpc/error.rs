@@ -3,6 +3,7 @@
 //! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate_core::{Error, ErrorKind};
 
@@ -108,12 +109,22 @@ impl RpcError {
         Self { code, message: error.to_string(), data: Some(data) }
     }
 
-    /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
-    pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
+    /// The error object as JSON text.
+    pub(crate) fn to_raw(&self) -> Option<Box<RawValue>> {
+        RawValue::from_string(self.object().to_string()).ok()
+    }
+
+    fn object(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
             error["data"] = data.clone();
         }
+        error
+    }
+
+    /// The whole message that answers the request of `id`; `id` is null only when it could not be read.
+    pub fn to_bytes(&self, id: Option<&RequestId>) -> Bytes {
+        let error = self.object();
         let id = id.map_or("null", RequestId::as_json);
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
     }

@@ -2,16 +2,20 @@
 
 use serde_json::{Value, json};
 
+use super::input::TASKS_EXTENSION;
 use crate::revision::Dialect;
 
-/// The server's capabilities. Changes are announced to legacy sessions; a modern client would
-/// subscribe to them, which we do not offer yet.
+/// The server's capabilities. Changes are announced in every revision: to legacy sessions, and to modern clients that
+/// listen.
 pub(crate) fn server_capabilities(dialect: &Dialect) -> Value {
-    let announces = !dialect.stateless;
-    let list = || if announces { json!({"listChanged": true}) } else { json!({}) };
-    let mut capabilities = json!({"tools": list(), "resources": list(), "prompts": list(), "logging": {}});
-    if announces {
-        capabilities["resources"]["subscribe"] = true.into();
+    let mut capabilities = json!({
+        "tools": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true},
+        "prompts": {"listChanged": true},
+        "logging": {},
+    });
+    if dialect.stateless {
+        capabilities["extensions"] = json!({TASKS_EXTENSION: {}});
     }
     if dialect.annotations {
         capabilities["completions"] = json!({});

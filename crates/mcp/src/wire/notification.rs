@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tidegate_core::Notice;
 
+use crate::jsonrpc::RequestId;
 use crate::revision::Dialect;
 
 /// A list that may change.
@@ -40,7 +41,36 @@ struct ProgressParams<'a> {
 
 #[derive(Serialize)]
 struct UpdatedParams<'a> {
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<StreamMeta<'a>>,
     uri: &'a str,
+}
+
+#[derive(Serialize)]
+struct ChangedParams<'a> {
+    #[serde(rename = "_meta")]
+    meta: StreamMeta<'a>,
+}
+
+#[derive(Serialize)]
+struct AcknowledgedParams<'a> {
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<StreamMeta<'a>>,
+    notifications: &'a Value,
+}
+
+/// The stream that a notification belongs to, by the text of the request's id.
+#[derive(Serialize)]
+struct StreamMeta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    stream: &'a RawValue,
+}
+
+impl<'a> StreamMeta<'a> {
+    fn of(stream: &'a RequestId) -> Option<Self> {
+        // An id is JSON text.
+        serde_json::from_str(stream.as_json()).ok().map(|stream| Self { stream })
+    }
 }
 
 #[derive(Serialize)]
@@ -51,19 +81,37 @@ struct LogParams<'a> {
     data: &'a Value,
 }
 
-/// The list has changed.
-pub(crate) fn list_changed(kind: ListKind) -> Bytes {
+/// The stream is open, and tells of `honoured`, a `SubscriptionFilter`.
+pub(crate) fn acknowledged(honoured: &Value, stream: &RequestId) -> Bytes {
+    let params = AcknowledgedParams { meta: StreamMeta::of(stream), notifications: honoured };
+    notification("notifications/subscriptions/acknowledged", Some(params))
+}
+
+/// The list has changed. `stream` is the stream that it is told on; none for a legacy session.
+pub(crate) fn list_changed(kind: ListKind, stream: Option<&RequestId>) -> Bytes {
     let list = match kind {
         ListKind::Tools => "tools",
         ListKind::Resources => "resources",
         ListKind::Prompts => "prompts",
     };
-    notification::<()>(&format!("notifications/{list}/list_changed"), None)
+    let params = stream.and_then(StreamMeta::of).map(|meta| ChangedParams { meta });
+    notification(&format!("notifications/{list}/list_changed"), params)
 }
 
-/// What a resource holds may have changed.
-pub(crate) fn resource_updated(uri: &str) -> Bytes {
-    notification("notifications/resources/updated", Some(UpdatedParams { uri }))
+/// What a resource holds may have changed. `stream` as above.
+pub(crate) fn resource_updated(uri: &str, stream: Option<&RequestId>) -> Bytes {
+    let params = UpdatedParams { meta: stream.and_then(StreamMeta::of), uri };
+    notification("notifications/resources/updated", Some(params))
+}
+
+/// A task has changed; `task` are the members of its `DetailedTask`.
+pub(crate) fn task_changed(task: &str, stream: &RequestId) -> Bytes {
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":{{{task},\
+         \"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{}}}}}}}",
+        stream.as_json()
+    )
+    .into()
 }
 
 /// News of a request. Progress needs the token under which the client asked for it.

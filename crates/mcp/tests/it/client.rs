@@ -72,6 +72,15 @@ impl Client {
 
     /// A client that declares `capabilities`.
     pub(crate) fn able(host: &Host, revision: Revision, capabilities: Value) -> Self {
+        Self::declaring(host.service.clone(), revision, capabilities)
+    }
+
+    /// A client of `revision` with a service of its own.
+    pub(crate) fn speaking(service: Arc<Service>, revision: Revision) -> Self {
+        Self::declaring(service, revision, json!({}))
+    }
+
+    fn declaring(service: Arc<Service>, revision: Revision, capabilities: Value) -> Self {
         let in_flight = Arc::new(InFlight::default());
         let mut peer = Peer {
             caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
@@ -80,7 +89,6 @@ impl Client {
             session: None,
             in_flight: Some(in_flight.clone()),
         };
-        let service = host.service.clone();
         if revision.is_legacy() {
             let params = json!({
                 "protocolVersion": revision.name(),
@@ -113,7 +121,8 @@ impl Client {
         if !self.revision.is_legacy() {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
-            meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+            let capabilities = meta.as_object_mut().unwrap().entry("io.modelcontextprotocol/clientCapabilities");
+            capabilities.or_insert_with(|| self.capabilities.clone());
         }
         message(id, method, params)
     }
@@ -121,6 +130,12 @@ impl Client {
     /// Asks and hears everything.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Heard {
         self.send(&self.message(1, method, params)).await
+    }
+
+    /// Asks as a modern client that declares `capabilities`, and hears everything.
+    pub(crate) async fn ask_as(&self, capabilities: Value, method: &str, mut params: Value) -> Heard {
+        params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
+        self.ask(method, params).await
     }
 
     /// Calls the tool `script`.
@@ -179,6 +194,7 @@ pub(crate) async fn bytes(answer: Answer) -> Vec<u8> {
     let mut stream = match answer {
         Answer::Silence => return Vec::new(),
         Answer::Whole(message) => return message.bytes.to_vec(),
+        Answer::Listen(stream) => return stream.end().bytes.to_vec(),
         Answer::Stream(stream) => stream,
     };
     let mut response = Vec::new();
@@ -203,6 +219,11 @@ pub(crate) async fn gather(answer: Answer) -> Heard {
             let response = read(&message.bytes);
             assert_eq!(message.error_code, response["error"]["code"].as_i64());
             (heard.response, heard.pieces) = (Some(response), 1);
+        }
+        // What waits to be told, and the end.
+        Answer::Listen(mut stream) => {
+            heard.notifications.extend(std::iter::from_fn(|| stream.feed().next_message()).map(|bytes| read(&bytes)));
+            (heard.response, heard.pieces) = (Some(read(&stream.end().bytes)), 1);
         }
         Answer::Stream(mut stream) => {
             let mut response = Vec::new();

@@ -12,6 +12,8 @@
 //! - `cancellation`: silence after it, and ids in flight.
 //! - `rounds`: calls that ask their client and come again; `answers`: what they bring; `questions`: requests of ours
 //!   to legacy clients.
+//! - `tasks`: calls that become tasks, and what a restart leaves of them.
+//! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -24,8 +26,10 @@ mod cancellation;
 mod client;
 mod completion;
 mod decode;
+mod garden;
 mod handshake;
 mod host;
+mod listening;
 mod lists;
 mod methods;
 mod modern_meta;
@@ -37,3 +41,4 @@ mod resources;
 mod rounds;
 mod schema;
 mod structured;
+mod tasks;

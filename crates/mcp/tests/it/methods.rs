@@ -55,8 +55,8 @@ async fn each_revision_has_its_methods_and_refuses_those_of_others() {
     prompts/get                 yes         yes         yes         yes         yes
     completion/complete         yes         yes         yes         yes         yes
     logging/setLevel            yes         yes         yes         yes         -32601
-    subscriptions/listen        -32601      -32601      -32601      -32601      -32601
-    tasks/get                   -32601      -32601      -32601      -32601      -32601
+    subscriptions/listen        -32601      -32601      -32601      -32601      yes
+    tasks/get                   -32601      -32601      -32601      -32601      -32021
     sampling/createMessage      -32601      -32601      -32601      -32601      -32601
     tools/List                  -32601      -32601      -32601      -32601      -32601
                                 -32601      -32601      -32601      -32601      -32601

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 use tidegate_core::UriTemplate;
-use tidegate_mcp::Revision;
+use tidegate_mcp::{Feed, Revision};
+use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
+use crate::host::entries;
 use crate::schema::check_notification;
 
 fn script(steps: &Value) -> String {
@@ -82,20 +84,22 @@ async fn what_fails_before_its_first_byte_is_an_error_and_later_the_last_content
 #[tokio::test]
 async fn a_legacy_session_subscribes_to_resources_that_exist() {
     for client in Client::of_each_revision().filter(|client| client.revision.is_legacy()) {
-        let session = client.peer.session.clone().unwrap();
-        let told = || {
-            let changes = client.service.changes(&session).into_iter();
-            let changes: Vec<Value> = changes.map(|bytes| serde_json::from_slice(&bytes).unwrap()).collect();
-            changes.iter().for_each(|change| check_notification(client.revision, change));
-            changes.iter().map(|change| format!("{}\n", change["method"].as_str().unwrap())).collect::<String>()
-        };
+        let mut feed = Feed::of_session(client.peer.session.as_ref().unwrap());
         for uri in ["test://plain", "fruit://apple", "test://plain"] {
             assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).await.result(), json!({}));
         }
         assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "fruit://apple"})).await.result(), json!({}));
         assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "never://seen"})).await.result(), json!({}));
+        client.service.registry().swap(entries(&CancellationToken::new()).build());
+        feed.renew(&client.peer.caller).await;
+        let changes = std::iter::from_fn(|| feed.next_message()).map(|bytes| serde_json::from_slice(&bytes).unwrap());
+        let told = changes.map(|change: Value| {
+            check_notification(client.revision, &change);
+            format!("{}\n", change["method"].as_str().unwrap())
+        });
+        let told: String = told.collect();
         insta::allow_duplicates! {
-            insta::assert_snapshot!(told(), @r"
+            insta::assert_snapshot!(told, @r"
             notifications/tools/list_changed
             notifications/resources/list_changed
             notifications/prompts/list_changed

@@ -87,16 +87,53 @@ pub(crate) fn check_response(revision: Revision, method: &str, response: &Value)
     let definition = match result["resultType"].as_str() {
         Some("input_required") => {
             assert!(["tools/call", "prompts/get", "resources/read"].contains(&method), "{method} may not ask");
-            Some("InputRequiredResult".to_owned())
+            "InputRequiredResult"
         }
-        _ => definition,
+        Some("task") => "Result",
+        _ => definition.as_deref().unwrap_or(if method == "tasks/get" { "Result" } else { "EmptyResult" }),
     };
-    schema.check(definition.as_deref().unwrap_or("EmptyResult"), result);
+    schema.check(definition, result);
+    if result["resultType"] == "task" || method == "tasks/get" {
+        check_task(result);
+    }
     let envelope = if schema.has("JSONRPCResultResponse") { "JSONRPCResultResponse" } else { "JSONRPCResponse" };
     schema.check(envelope, response);
     for field in ["resultType", "ttlMs", "cacheScope"] {
         assert!(!revision.is_legacy() || result.get(field).is_none(), "{field} in a legacy result: {result}");
     }
+}
+
+/// Checks a `Task` of the tasks extension, and in an answer to `tasks/get` what its status adds; the extension's schema has
+/// no part for it.
+fn check_task(task: &Value) {
+    static TASK: LazyLock<Validator> = LazyLock::new(|| {
+        let only_when = |member: &str, status: &str| json!({"if": {"required": [member]}, "then": {"properties": {"status": {"const": status}}}});
+        let schema = json!({
+            "type": "object",
+            "required": ["taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs"],
+            "properties": {
+                "taskId": {"type": "string", "minLength": 1},
+                "status": {"enum": ["working", "input_required", "completed", "failed", "cancelled"]},
+                "statusMessage": {"type": "string"},
+                "createdAt": {"type": "string", "format": "date-time"},
+                "lastUpdatedAt": {"type": "string", "format": "date-time"},
+                "ttlMs": {"type": ["integer", "null"], "exclusiveMinimum": 0},
+                "pollIntervalMs": {"type": "integer", "exclusiveMinimum": 0},
+                "result": {"type": "object", "required": ["content"]},
+                "error": {"type": "object", "required": ["code", "message"]},
+                "inputRequests": {"type": "object", "minProperties": 1},
+            },
+            "not": {"required": ["requestState"]},
+            "allOf": [
+                only_when("result", "completed"),
+                only_when("error", "failed"),
+                only_when("inputRequests", "input_required"),
+            ],
+        });
+        jsonschema::options().offline().should_validate_formats(true).build(&schema).unwrap()
+    });
+    let errors: Vec<String> = TASK.iter_errors(task).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "not a valid task: {task}\n{}", errors.join("\n"));
 }
 
 /// Checks an error. One without an id answers what could not be read: JSON-RPC says null there,
@@ -133,6 +170,9 @@ pub(crate) fn check_request(revision: Revision, request: &Value) {
 pub(crate) fn check_notification(revision: Revision, notification: &Value) {
     let schema = schema_of(revision);
     let method = notification["method"].as_str().unwrap();
+    if method == "notifications/tasks" {
+        return check_task(&notification["params"]);
+    }
     let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
     schema.check(definition, notification);
     schema.check("ServerNotification", notification);

@@ -24,7 +24,8 @@ const SUMMARY_COLUMNS_MAX: usize = 50;
 
 impl Executor {
     /// Runs `question` into a stored result. The answer is a preview, what the columns hold as far as rows were read, and
-    /// where all of it is; it ends with the first rows, and the work goes on in the background.
+    /// where all of it is; it ends with the first rows, and the work goes on in the background. For a client that can come
+    /// back for it the whole call becomes a task, which ends when all rows are stored.
     ///
     /// # Errors
     /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where nothing is stored.
@@ -32,14 +33,22 @@ impl Executor {
         let started = std::time::Instant::now();
         let store = self.store.as_ref().ok_or_else(no_store)?;
         question.statement.check_parameters()?;
+        let is_task = reply.become_task();
         // Engines that bound their work by the job's deadline look at it once, when they begin.
         job.extend(store.limits().timeout);
         let known = self.known(&question, job).await;
         if let Some(result) = &known.result {
-            let preview =
-                Preview { store, result, question: &question, is_list: question.extract.is_some(), job, reply };
+            let preview = Preview {
+                store,
+                result,
+                question: &question,
+                is_list: question.extract.is_some(),
+                is_task,
+                job,
+                reply,
+            };
             job.keep_in(result.head().id.uri());
-            return preview.answer(started, true).await.map(|()| Metadata::new());
+            return preview.answer(started, true).await;
         }
         let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
         let schema = plan.schema();
@@ -56,14 +65,20 @@ impl Executor {
         let writer = store.begin(asked, &schema).await?;
         let result = writer.result().clone();
         job.keep_in(result.head().id.uri());
-        let preview = Preview { store, result: &result, question: &question, is_list, job, reply };
+        let preview = Preview { store, result: &result, question: &question, is_list, is_task, job, reply };
         let writing = writer.write_all(rows, 0, job);
-        let (written, ()) = future::try_join(writing, preview.answer(started, false)).await?;
+        let (written, metadata) = if is_task {
+            // Whoever comes back for it comes for what is there in the end.
+            let written = writing.await?;
+            (written, preview.answer(started, false).await?)
+        } else {
+            future::try_join(writing, preview.answer(started, false)).await?
+        };
         let is_all = written.end == End::Complete && question.max_rows.is_none_or(|max| written.rows < max);
         if let (Some(key), true) = (known.key, is_all) {
             store.remember(key, result.head().id);
         }
-        Ok(Metadata::new())
+        Ok(metadata)
     }
 }
 
@@ -89,12 +104,14 @@ struct Preview<'a> {
     result: &'a Arc<StoredResult>,
     question: &'a Question,
     is_list: bool,
+    /// Whether the answer ends with the work, and not before it.
+    is_task: bool,
     job: &'a Job,
     reply: &'a ReplySender,
 }
 
 impl Preview<'_> {
-    async fn answer(&self, started: std::time::Instant, is_again: bool) -> Result<(), Error> {
+    async fn answer(&self, started: std::time::Instant, is_again: bool) -> Result<Metadata, Error> {
         if self.result.next_block(0).await.is_none() {
             // The writer says why.
             return future::pending().await;
@@ -127,7 +144,10 @@ impl Preview<'_> {
         if is_again {
             metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         }
-        self.reply.end_early(metadata, self.store.limits().timeout).await
+        if !self.is_task {
+            self.reply.end_early(metadata.clone(), self.store.limits().timeout).await?;
+        }
+        Ok(metadata)
     }
 
     async fn say(&self, text: String) -> Result<(), Error> {

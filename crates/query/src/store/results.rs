@@ -107,6 +107,11 @@ impl ResultStore {
         &self.limits
     }
 
+    /// The folder of this process, which no other uses.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// How many results there are.
     pub fn len(&self) -> usize {
         self.index.lock().results.len()

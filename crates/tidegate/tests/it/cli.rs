@@ -23,6 +23,7 @@ mod results;
 mod serve;
 mod server;
 mod stdio;
+mod tasks;
 mod tokens;
 mod tools;
 

@@ -10,10 +10,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::Call;
 
-/// The open calls, by id as JSON text, and whether each is modern.
+/// The open calls, by id as JSON text.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: Mutex<HashMap<String, (Arc<OpenCall>, bool)>>,
+    open: Mutex<HashMap<String, Open>>,
+}
+
+/// An open call, and what is known of its request.
+#[derive(Debug, Clone)]
+struct Open {
+    call: Arc<OpenCall>,
+    is_modern: bool,
+    /// It is a stream of notifications, which the server alone would end.
+    is_stream: bool,
 }
 
 /// One call that is not answered.
@@ -49,7 +58,8 @@ impl Calls {
                 let message = format!("a request with the id {} is open already", id.as_json());
                 return Err(RpcError::invalid_request(message));
             }
-            open.insert(id.as_json().to_owned(), (call.open.clone(), call.modern.is_some()));
+            let (is_modern, is_stream) = (call.modern.is_some(), call.is_stream());
+            open.insert(id.as_json().to_owned(), Open { call: call.open.clone(), is_modern, is_stream });
             guard.ids.push(id.as_json().to_owned());
         }
         Ok(guard)
@@ -57,9 +67,17 @@ impl Calls {
 
     /// Takes back the call of that id, and says whether it is modern; none if it is answered already.
     pub(super) fn take_back(&self, id: &str) -> Option<(Arc<OpenCall>, bool)> {
-        let (call, is_modern) = self.open.lock().get(id).cloned()?;
+        let Open { call, is_modern, .. } = self.open.lock().get(id).cloned()?;
         call.is_taken_back.store(true, Ordering::Release);
         Some((call, is_modern))
+    }
+
+    /// Ends the streams of notifications: whoever opened them hears nothing more.
+    pub(super) fn end_streams(&self) {
+        for open in self.open.lock().values().filter(|open| open.is_stream) {
+            open.call.is_taken_back.store(true, Ordering::Release);
+            open.call.ended.cancel();
+        }
     }
 }
 

@@ -85,9 +85,10 @@ impl Conversation {
         }
     }
 
-    /// Lets open calls end within the bound, then gives them up.
+    /// Lets open calls end within the bound, then gives them up. Nobody waits for streams of notifications.
     pub(super) async fn drain(self) {
         self.tasks.close();
+        self.calls.end_streams();
         let drained = async {
             tokio::select! {
                 () = self.tasks.wait() => {}

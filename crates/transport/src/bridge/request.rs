@@ -76,6 +76,11 @@ impl Call {
         Self { line, ids: ids.collect(), is_batch: true, modern: None, open: Arc::default() }
     }
 
+    /// Whether it opens a stream of notifications, which lasts until one of both sides ends it.
+    pub(super) fn is_stream(&self) -> bool {
+        self.modern.as_ref().is_some_and(|modern| modern.method == "subscriptions/listen")
+    }
+
     /// Whether `id`, as an answer has it, is one of those that are to be answered.
     pub(super) fn position_of(&self, id: &str) -> Option<usize> {
         self.ids.iter().position(|asked| is_same_id(asked.as_json(), id))

@@ -10,12 +10,12 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::Caller;
-use tidegate_mcp::RpcError;
-use tokio::sync::watch;
+use tidegate_mcp::{Feed, RpcError};
 use tokio_util::sync::CancellationToken;
 
 use super::Door;
 use super::identify::{Known, Shown};
+use super::listen::{Asking, Told};
 use super::post::{BoxedResponse, no_such_session, session_id};
 use super::replay::Reader;
 use super::response::{event_stream, refusal};
@@ -38,7 +38,10 @@ pub(super) async fn get(
     let Some(session) = session else { return no_such_session(None) };
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
         Some(id) if !id.starts_with("0-") => resume(&session, id),
-        last => listen(&session, Known { door, shown, owner: caller.principal }, last),
+        last => {
+            let by = Known { door, shown, owner: caller.principal.clone() };
+            listen(&session, by, &caller, last).await
+        }
     }
 }
 
@@ -91,17 +94,12 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 
 /// Opens the session's stream of notifications, numbered 0. Its events are numbered by the
 /// registry's version, so that a client that comes back hears of what it missed.
-fn listen(session: &Arc<HttpSession>, by: Known, last: Option<&str>) -> Response {
-    let mut versions = by.door.service.registry().versions();
-    let known = last.and_then(parse_event_id).map(|(_, version)| version);
-    if known.is_none_or(|known| known == *versions.borrow()) {
-        versions.mark_unchanged();
-    } else {
-        versions.mark_changed();
-    }
+async fn listen(session: &Arc<HttpSession>, by: Known, caller: &Caller, last: Option<&str>) -> Response {
     let replaced = CancellationToken::new();
     std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
-    let listener = Listener { session: session.clone(), by, replaced, versions, begun: false };
+    let mut feed = Feed::of_session(&session.session);
+    feed.resume(caller, last.and_then(parse_event_id).map(|(_, version)| version)).await;
+    let listener = Listener { session: session.clone(), asking: Asking::new(by), replaced, feed, begun: false };
     event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
         let bytes = listener.next().await?;
         Some((Ok::<_, Infallible>(bytes), listener))
@@ -111,9 +109,9 @@ fn listen(session: &Arc<HttpSession>, by: Known, last: Option<&str>) -> Response
 /// One connection that listens for notifications.
 struct Listener {
     session: Arc<HttpSession>,
-    by: Known,
+    asking: Asking,
     replaced: CancellationToken,
-    versions: watch::Receiver<u64>,
+    feed: Feed,
     begun: bool,
 }
 
@@ -123,28 +121,19 @@ impl Listener {
             // Headers alone do not leave every proxy; a comment does.
             return Some(sse::KEEP_ALIVE);
         }
-        tokio::select! {
+        let draining = self.asking.door().draining.clone();
+        let told = tokio::select! {
             biased;
-            () = self.session.ended.cancelled() => None,
-            () = self.replaced.cancelled() => None,
-            () = self.by.door.draining.cancelled() => None,
-            changed = self.versions.changed() => {
-                changed.ok()?;
-                if !self.by.is_let_in().await {
-                    return None;
-                }
-                let id = event_id(0, *self.versions.borrow_and_update());
-                let messages = self.by.door.service.changes(&self.session.session);
-                Some(messages.iter().flat_map(|message| sse::event(message, Some(&id))).collect())
-            }
-            () = tokio::time::sleep(sse::KEEP_ALIVE_EVERY) => {
-                if !self.by.is_let_in().await {
-                    return None;
-                }
-                // Whoever listens uses its session.
-                self.session.touch();
-                Some(sse::KEEP_ALIVE)
-            }
-        }
+            () = self.session.ended.cancelled() => return None,
+            () = self.replaced.cancelled() => return None,
+            () = draining.cancelled() => return None,
+            told = self.asking.next(&mut self.feed) => told?,
+        };
+        // Whoever listens uses its session.
+        self.session.touch();
+        Some(match told {
+            Told::Notification(message) => sse::event(&message, Some(&event_id(0, self.feed.version()))),
+            Told::Nothing => sse::KEEP_ALIVE,
+        })
     }
 }

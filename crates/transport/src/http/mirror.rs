@@ -20,6 +20,8 @@ const DEPTH_MAX: usize = 16;
 struct Mirrored {
     name: Option<String>,
     uri: Option<String>,
+    #[serde(rename = "taskId")]
+    task_id: Option<String>,
     arguments: Option<Box<RawValue>>,
 }
 
@@ -41,12 +43,15 @@ pub(super) fn check(
     if method != request.method {
         return Err(differs("Mcp-Method", method, &request.method));
     }
-    if !matches!(request.method.as_str(), "tools/call" | "prompts/get" | "resources/read") {
-        return Ok(());
-    }
+    let named = match request.method.as_str() {
+        "tools/call" | "prompts/get" => |body: &Mirrored| body.name.clone(),
+        "resources/read" => |body: &Mirrored| body.uri.clone(),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => |body: &Mirrored| body.task_id.clone(),
+        _ => return Ok(()),
+    };
     let body: Mirrored = request.params()?;
     let name = decoded("Mcp-Name", required(headers, "Mcp-Name")?)?;
-    let named = if request.method == "resources/read" { body.uri } else { body.name };
+    let named = named(&body);
     let in_body = named.unwrap_or_default();
     if name != in_body {
         return Err(differs("Mcp-Name", &name, &in_body));

@@ -10,6 +10,7 @@ mod guard;
 mod health;
 mod http_sse;
 mod identify;
+mod listen;
 mod mirror;
 mod path;
 mod patience;
@@ -79,7 +80,8 @@ pub struct HttpOptions {
     pub write_within: Duration,
     /// More connections wait to be accepted.
     pub connections_max: usize,
-    /// More sessions are refused: legacy ones, event streams of HTTP+SSE and WebSockets together.
+    /// More sessions are refused: legacy ones, event streams of HTTP+SSE, WebSockets and modern clients that listen
+    /// over Streamable HTTP together.
     pub sessions_max: usize,
     /// More sessions of one principal are refused, where callers prove who they are.
     pub sessions_of_one_max: usize,

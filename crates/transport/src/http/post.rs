@@ -8,7 +8,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tidegate_core::{Caller, TransportKind};
 use tidegate_mcp::{
-    Answer, AnswerStream, InFlight, Incoming, Notification, Rejection, RequestId, Revision, RpcError, decode,
+    Answer, AnswerStream, InFlight, Incoming, ListenStream, Notification, Rejection, RequestId, Revision, RpcError,
+    decode,
 };
 
 use super::body::Unread;
@@ -18,7 +19,7 @@ use super::replay::{Lost, Replay};
 use super::response::{accepted, event_stream, json, message, refusal, streamed_json, too_many_sessions};
 use super::session::HttpSession;
 use super::sse::EventWriter;
-use super::{Door, HttpOptions, body, mirror, sse};
+use super::{Door, HttpOptions, body, listen, mirror, sse};
 use crate::batch::with_callers;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -31,6 +32,7 @@ const TRANSPORT: TransportKind = TransportKind::StreamableHttp;
 struct Head {
     headers: HeaderMap,
     caller: Caller,
+    shown: Shown,
     accepts_events: bool,
 }
 
@@ -46,12 +48,12 @@ pub(super) async fn post(
         Ok(caller) => caller,
         Err(refused) => return refused.response(&door, TRANSPORT),
     };
-    let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller };
+    let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller, shown };
     match read {
         Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,
         Ok(Ok(Incoming::Notification(notification))) => hear_notification(&door, &head, &notification),
         Ok(Ok(Incoming::Response(response))) => hear_response(&door, &head, &response),
-        Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, &shown, messages).await,
+        Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
         Ok(Err(rejection)) => {
             door.tell_of_refusal(TRANSPORT, &rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
@@ -129,12 +131,18 @@ async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Req
         door.tell_of_refusal(TRANSPORT, &error.message);
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
+    let id = request.id.clone();
     match door.service.answer(request, &peer).await {
         Answer::Silence => accepted(),
         Answer::Whole(whole) => message(whole, true),
+        Answer::Listen(stream) => open_listening(door, head, &id, stream),
         Answer::Stream(answer) if wants_events => event_stream(sse::body(answer)),
         Answer::Stream(answer) => streamed_json(answer),
     }
+}
+
+fn open_listening(door: &Arc<Door>, head: &Head, id: &RequestId, stream: ListenStream) -> Response {
+    listen::open(door, &head.caller, &head.shown, id, head.accepts_events, stream)
 }
 
 fn wants_notices(request: &tidegate_mcp::Request) -> bool {
@@ -189,6 +197,7 @@ async fn answer_legacy(
     match door.service.answer(request, &peer).await {
         Answer::Silence => accepted(),
         Answer::Whole(whole) => message(whole, false),
+        Answer::Listen(stream) => open_listening(door, head, &id, stream),
         Answer::Stream(answer) if head.accepts_events && answer.may_notify() => resumable(door, &session, &id, answer),
         Answer::Stream(answer) => streamed_json(answer),
     }
@@ -196,7 +205,7 @@ async fn answer_legacy(
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
-fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerStream) -> Response {
+fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: Box<AnswerStream>) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
         return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
@@ -218,7 +227,12 @@ fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: AnswerS
     event_stream(replayed(reader))
 }
 
-async fn write_events(mut answer: AnswerStream, number: u64, replay: &Replay, is_primed: bool) -> Result<(), Lost> {
+async fn write_events(
+    mut answer: Box<AnswerStream>,
+    number: u64,
+    replay: &Replay,
+    is_primed: bool,
+) -> Result<(), Lost> {
     let mut writer = EventWriter::new();
     let mut event = 0;
     if is_primed {
@@ -256,12 +270,7 @@ fn hear_response(door: &Door, head: &Head, response: &tidegate_mcp::Response) ->
     accepted()
 }
 
-async fn answer_batch(
-    door: &Arc<Door>,
-    head: &Head,
-    shown: &Shown,
-    messages: Vec<Result<Incoming, Rejection>>,
-) -> Response {
+async fn answer_batch(door: &Arc<Door>, head: &Head, messages: Vec<Result<Incoming, Rejection>>) -> Response {
     let session = match session_id(&head.headers, None).map(|id| door.sessions.get(id, &head.caller.principal)) {
         Ok(Some(session)) => Some(session.session.clone()),
         Ok(None) => return no_such_session(None),
@@ -269,7 +278,7 @@ async fn answer_batch(
         Err(_) => None,
     };
     let peer = door.peer(&head.caller, session, false);
-    let known = Known { door: door.clone(), shown: shown.clone(), owner: head.caller.principal.clone() };
+    let known = Known { door: door.clone(), shown: head.shown.clone(), owner: head.caller.principal.clone() };
     let messages = with_callers(messages, Arc::new(known), head.caller.clone());
     match door.service.answer_batch(messages, &peer).await {
         Ok(Some(answers)) => json(StatusCode::OK, answers),

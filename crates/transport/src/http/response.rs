@@ -49,7 +49,7 @@ pub(super) fn accepted() -> Response {
 }
 
 /// A streamed answer as one chunked JSON object. Notifications have no place in it.
-pub(super) fn streamed_json(answer: AnswerStream) -> Response {
+pub(super) fn streamed_json(answer: Box<AnswerStream>) -> Response {
     let pieces = stream::unfold(answer, |mut answer| async move {
         loop {
             match answer.next().await? {

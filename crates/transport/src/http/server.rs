@@ -142,7 +142,7 @@ async fn serve_connection(
 async fn drain(door: &Door, connections: &TaskTracker) {
     let within = door.options.drain_within;
     door.draining.cancel();
-    door.service.registry().drain(within).await;
+    door.service.drain(within).await;
     // The calls have ended; their answers may still be on their way to buffers and sockets. A client
     // that does not read is left behind.
     door.tasks.close();

@@ -84,7 +84,7 @@ fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {
 }
 
 /// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call.
-pub(super) fn body(answer: AnswerStream) -> Body {
+pub(super) fn body(answer: Box<AnswerStream>) -> Body {
     let state = Some((answer, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
         let (mut answer, mut writer) = state?;

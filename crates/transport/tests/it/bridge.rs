@@ -6,6 +6,7 @@
 //! - `eras`: what passes through the bridge is what direct stdio says, byte by byte.
 //! - `loss`: servers that go away, come back, begin anew; `once`: whatever breaks when, no call runs twice.
 //! - `refusals`: who is not let in reads why. `garbage`: what no server should send.
+//! - `listening`: streams of notifications pass through, and end with either side.
 //! - `bounds`: long lines, large answers, slow readers. `taking_back`: cancelled calls. `end`: who ends a bridge.
 
 mod asking;
@@ -13,6 +14,7 @@ mod bounds;
 mod end;
 mod eras;
 mod garbage;
+mod listening;
 mod loss;
 mod once;
 mod proxy;

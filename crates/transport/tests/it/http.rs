@@ -5,7 +5,8 @@
 //! - `guard`, `bodies`, `mirror`: what is refused before a message counts, and that the connection lives on.
 //! - `identity`: who calls, asked again for each message.
 //! - `status`: which status each answer has.
-//! - `sessions`, `listen`, `resume`: what legacy clients have beside POST. `asking`: what they and modern ones are asked.
+//! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen;
+//!   `asking`: what both are asked.
 //! - `quiet`: streams that say nothing for long are kept open, and their events whole.
 //! - `connections`: how many there are at once.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
@@ -36,6 +37,7 @@ mod sessions;
 mod shutdown;
 mod status;
 mod streaming;
+mod subscriptions;
 pub(super) mod web_socket;
 pub(super) mod wire;
 

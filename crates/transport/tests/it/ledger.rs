@@ -96,3 +96,17 @@ pub(crate) fn text(answer: &Value) -> &str {
 pub(crate) fn told(error: &Value) -> String {
     format!("{} for id {}: {}", error["error"]["code"], error["id"], error["error"]["message"].as_str().unwrap())
 }
+
+/// What a message says on a stream of notifications: its id and the method, or that it is its result; nothing for a
+/// message that belongs to none.
+pub(crate) fn heard_on(message: &Value) -> String {
+    let id = "io.modelcontextprotocol/subscriptionId";
+    if let Some(stream) = message["result"]["_meta"].get(id) {
+        assert_eq!(*stream, message["id"]);
+        return format!("{stream} result");
+    }
+    let Some(stream) = message["params"]["_meta"].get(id) else { return String::new() };
+    let method = message["method"].as_str().unwrap().strip_prefix("notifications/").unwrap();
+    let uri = message["params"]["uri"].as_str().unwrap_or_default();
+    format!("{stream} {method} {uri}").trim_end().to_owned()
+}

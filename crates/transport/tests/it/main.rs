@@ -1,6 +1,6 @@
 //! The adapters through their public faces: pipes and sockets.
 //!
-//! - `host`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
+//! - `host`, `garden`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
 //!   shared with the tests of the language.
 //! - `ledger`: what a client has asked on a connection that many requests share.
 //! - `stdio`: a client over a pipe in memory.
@@ -12,6 +12,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod bridge;
+#[path = "../../../mcp/tests/it/garden.rs"]
+mod garden;
 #[path = "../../../mcp/tests/it/host.rs"]
 #[allow(dead_code, reason = "the tests of the language need more of it")]
 mod host;

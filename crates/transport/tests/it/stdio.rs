@@ -5,6 +5,7 @@
 //! - `large`: answers that wait on disk.
 //! - `eras`: handshakes, batches, changed lists, modern requests between them.
 //! - `asking`: requests of the server, and their answers.
+//! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: who may end a connection, and what becomes of its calls.
 
 mod asking;
@@ -12,6 +13,7 @@ mod end;
 mod eras;
 mod large;
 mod lines;
+mod listening;
 mod order;
 
 use std::time::Duration;

@@ -17,11 +17,13 @@ auth: {keys: keys.json}
 results: {folder: spool, keep_free: 0B}
 ";
 /// 300,000 rows of one column.
-const MANY: &str = "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) g";
+pub(super) const MANY: &str =
+    "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) g";
 /// More rows than anybody waits for.
-const ENDLESS: &str = "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) g";
+pub(super) const ENDLESS: &str =
+    "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) g";
 
-struct Node {
+pub(super) struct Node {
     server: Server,
     configured: Configured,
     ann: String,
@@ -29,7 +31,7 @@ struct Node {
 }
 
 impl Node {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         Self::of(CONFIGURATION)
     }
 
@@ -86,24 +88,38 @@ impl Node {
         if let Some(cursor) = cursor {
             arguments["cursor"] = cursor.into();
         }
-        let meta = json!({
+        let params = json!({"name": "sql", "arguments": arguments});
+        let answer = self.mcp("tools/call", "sql", params, json!({})).await;
+        let result = &answer["result"];
+        let rows: Vec<Value> = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        let cursor = result["_meta"]["dev.tidegate/cursor"].as_str().map(str::to_owned);
+        (rows.iter().map(|row| row["n"].as_u64().unwrap()).collect(), cursor)
+    }
+
+    /// Asks over MCP of 2026-07-28 as Ann, whose client can do what `capabilities` say.
+    pub(super) async fn mcp(&self, method: &str, name: &str, mut params: Value, capabilities: Value) -> Value {
+        params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
         });
-        let params = json!({"name": "sql", "arguments": arguments, "_meta": meta});
         let request = Client::new()
             .post(&self.server.url)
             .bearer_auth(&self.ann)
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", "tools/call")
-            .header("mcp-name", "sql")
-            .json(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
-        let answer: Value = request.send().await.unwrap().json().await.unwrap();
-        let result = &answer["result"];
-        let rows: Vec<Value> = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-        let cursor = result["_meta"]["dev.tidegate/cursor"].as_str().map(str::to_owned);
-        (rows.iter().map(|row| row["n"].as_u64().unwrap()).collect(), cursor)
+            .header("mcp-method", method)
+            .header("mcp-name", name)
+            .json(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
+        request.send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Kills the server and starts it again where it was.
+    pub(super) fn killed_and_restarted(self) -> Self {
+        let Self { server, configured, ann, bob } = self;
+        server.signal("KILL");
+        server.ended();
+        let server = serve(configured.folder());
+        Self { server, configured, ann, bob }
     }
 
     fn fetch(&self, id: &str, file: &str, more: &[&str]) -> Ran {
@@ -182,11 +198,7 @@ async fn whoever_loses_the_right_to_ask_loses_what_was_stored() {
 async fn what_a_killed_server_leaves_is_a_part_that_says_so() {
     let node = Node::start();
     let id = node.export(ENDLESS).await["id"].as_str().unwrap().to_owned();
-    let Node { server, configured, ann, bob } = node;
-    server.signal("KILL");
-    server.ended();
-    let server = serve(configured.folder());
-    let node = Node { server, configured, ann, bob };
+    let node = node.killed_and_restarted();
     let manifest: Value = node.get(&format!("/results/{id}"), Some(&node.ann)).await.json().await.unwrap();
     assert_eq!(manifest["status"], "incomplete");
     let rows = usize::try_from(manifest["rows"].as_u64().unwrap()).unwrap();

@@ -3,7 +3,6 @@
 //! It is a body, so it runs within the task of its connection; and as that is polled only while the client reads, a
 //! client that does not read holds up its own calls alone. When it is dropped its session ends.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -30,7 +29,7 @@ pub(super) struct EventStream {
     outbox: Outbox,
     versions: watch::Receiver<u64>,
     /// What is said before anything else.
-    waiting: VecDeque<Bytes>,
+    waiting: Option<Bytes>,
     /// The message whose event has begun and has not ended.
     open: Option<Outgoing>,
     events: u64,
@@ -50,7 +49,7 @@ impl EventStream {
         let session = StreamSession::new(conversation, known.owner.clone(), known.shown.toolset.clone());
         let id = known.door.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
-        let waiting = VecDeque::from([endpoint.into()]);
+        let waiting = Some(endpoint.into());
         let (open, events, is_draining) = (None, 0, false);
         let ask_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
         Self { known, id, session, outbox, versions, waiting, open, events, is_draining, ask_at, _place: place }
@@ -58,7 +57,7 @@ impl EventStream {
 
     /// The next bytes; `None` when the session has ended.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
-        if let Some(bytes) = self.waiting.pop_front() {
+        if let Some(bytes) = self.waiting.take() {
             return Some(bytes);
         }
         if let Some(message) = &mut self.open {
@@ -104,13 +103,6 @@ impl EventStream {
                 Ok(()) = self.versions.changed() => {
                     if !self.is_let_in().await {
                         return None;
-                    }
-                    for message in self.session.conversation.changes() {
-                        let event = self.event(&message);
-                        self.waiting.push_back(event);
-                    }
-                    if let Some(bytes) = self.waiting.pop_front() {
-                        return Some(bytes);
                     }
                 }
                 () = sleep_until(idle_at) => {

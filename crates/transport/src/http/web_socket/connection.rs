@@ -110,7 +110,6 @@ impl Connection {
                     if let Err(end) = self.must_be_let_in().await {
                         return end;
                     }
-                    conversation.tell_of_changes().await;
                 }
                 // Before it is looked at the clock: what has arrived is a sign of life.
                 message = stream.next() => {

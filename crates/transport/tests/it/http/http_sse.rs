@@ -7,6 +7,7 @@
 //! - `identity`: who calls, asked at each message and while it is quiet; whose a session is.
 //! - `still`: comments and idleness, in a time that stands still.
 //! - `asking`: requests of the server, and their answers.
+//! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: clients that vanish or do not read, many of them, and shutting down.
 
 mod asking;
@@ -14,6 +15,7 @@ mod end;
 mod eras;
 mod identity;
 mod input;
+mod listening;
 mod order;
 mod still;
 

@@ -1,11 +1,18 @@
 //! GET: a legacy client listens for what no request of its asked for.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tidegate_core::SnapshotBuilder;
 use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+use tokio_util::sync::CancellationToken;
 
 use super::wire::{Connection, SseEvent};
 use super::{Server, Session};
+use crate::garden::Garden;
+use crate::host::entries;
 use crate::schema::check_notification;
 
 /// A stream that is open: its first comment has come.
@@ -36,14 +43,14 @@ async fn changed_lists_are_told() {
     let session = server.session(Revision::V2025_06_18).await;
     server.ask(&session.post("resources/subscribe", json!({"uri": "test://plain"}))).await;
     let mut connection = listen(&server, &session, &[]).await;
-    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    server.host.service.registry().swap(entries(&CancellationToken::new()).build());
     insta::assert_snapshot!(changes(&mut connection, &session, 4).await, @r"
     0-2 notifications/tools/list_changed
     0-2 notifications/resources/list_changed
     0-2 notifications/prompts/list_changed
     0-2 notifications/resources/updated
     ");
-    server.host.service.registry().swap(SnapshotBuilder::new().build());
+    server.host.service.registry().swap(entries(&CancellationToken::new()).build());
     assert!(changes(&mut connection, &session, 4).await.starts_with("0-3 "));
 }
 
@@ -82,4 +89,27 @@ async fn a_listener_ends_with_its_session() {
     assert_eq!(connection.event().await, None);
     server.host.service.registry().swap(SnapshotBuilder::new().build());
     assert_eq!(changes(&mut others, &other, 3).await.lines().count(), 3);
+}
+
+#[tokio::test]
+async fn a_resource_that_changed_is_told_alone_also_to_who_comes_later() {
+    let (host, garden) = Garden::with_host();
+    let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
+    let session = server.session(Revision::V2025_11_25).await;
+    for uri in ["garden://rose", "garden://lily"] {
+        server.ask(&session.post("resources/subscribe", json!({"uri": uri}))).await;
+    }
+    let mut connection = listen(&server, &session, &[]).await;
+    garden.dig("rose");
+    assert_eq!(changes(&mut connection, &session, 1).await, "0-1 notifications/resources/updated\n");
+    drop(connection);
+    garden.dig("lily");
+    let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1")]).await;
+    let SseEvent { data, .. } = connection.event().await.unwrap();
+    assert!(data.unwrap().contains("garden://lily"));
+    // Who no longer subscribes hears of what follows alone.
+    server.ask(&session.post("resources/unsubscribe", json!({"uri": "garden://rose"}))).await;
+    garden.dig("rose");
+    garden.dig("lily");
+    assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
 }

@@ -7,6 +7,7 @@
 //! - `identity`: who calls, asked at each message and while it is quiet.
 //! - `still`: pings and idleness, in a time that stands still.
 //! - `asking`: requests of the server, and their answers.
+//! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: clients that vanish or do not read, and shutting down.
 
 mod asking;
@@ -15,6 +16,7 @@ mod eras;
 mod handshake;
 mod identity;
 mod input;
+mod listening;
 mod order;
 mod still;
 

@@ -71,7 +71,7 @@ async fn a_session_hears_that_the_lists_have_changed() {
     legacy.ask(json!(1), "resources/subscribe", json!({"uri": "test://plain"})).await;
     let mut modern = Pipe::open(&host);
     modern.lives().await;
-    host.service.registry().swap(SnapshotBuilder::new().build());
+    host.service.registry().swap(crate::host::entries(&Default::default()).build());
     let mut told = Vec::new();
     for _ in 0..4 {
         told.push(legacy.hear().await.unwrap());

@@ -1,0 +1,347 @@
+//! Who listens to what: every listener with its URIs and what it has yet to hear, and what is polled for them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::call::Variables;
+use crate::error::{Error, ErrorKind};
+use crate::principal::{Principal, Proof};
+use crate::resource::Watcher;
+
+/// Resources that one listener may subscribe to.
+const OF_LISTENER_MAX: usize = 1_000;
+/// Subscriptions of all listeners together.
+const SUBSCRIPTIONS_MAX: usize = 10_000;
+/// Subscriptions of one principal, where callers prove who they are.
+const OF_ONE_MAX: usize = SUBSCRIPTIONS_MAX / 4;
+
+/// A listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ListenerId(u64);
+
+/// Something that is polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct EntryId(u64);
+
+/// What tells of the changes of a resource, in one version of the registry.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) watcher: Arc<dyn Watcher>,
+    pub(super) variables: Arc<Variables>,
+    pub(super) version: u64,
+}
+
+/// A stamp that is to be asked for.
+pub(super) struct Question {
+    pub(super) id: EntryId,
+    pub(super) principal: Arc<Principal>,
+    pub(super) found: Found,
+}
+
+/// What is to be done next.
+pub(super) enum Next {
+    /// To ask.
+    Ask(Question),
+    /// To wait until then.
+    At(Instant),
+    /// Nothing.
+    Nothing,
+}
+
+/// All listeners and all that is polled for them.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    listeners: HashMap<ListenerId, Listener>,
+    entries: HashMap<EntryId, Entry>,
+    ids: HashMap<Key, EntryId>,
+    /// What was asked for last comes last, so that it is in the order of its times.
+    due: VecDeque<(Instant, EntryId)>,
+    last_id: u64,
+    subscriptions: usize,
+    by_holder: HashMap<Holder, usize>,
+    is_polling: bool,
+    hasher: RandomState,
+}
+
+/// Somebody, as [`Principal::is_same_as`] tells them apart.
+type Holder = (Proof, String, Option<String>);
+
+#[derive(Debug)]
+struct Listener {
+    uris: BTreeMap<Arc<str>, Option<EntryId>>,
+    changed: BTreeSet<Arc<str>>,
+    woken: Arc<Notify>,
+    holder: Option<Holder>,
+    /// Whether a first stamp counts as a change, since nobody waits for it any more.
+    is_settled: bool,
+}
+
+struct Entry {
+    key: Key,
+    found: Found,
+    /// The hash of what its watcher said last, once it has said anything.
+    stamp: Option<u64>,
+    is_asked: bool,
+    has_failed: bool,
+    listeners: BTreeSet<ListenerId>,
+}
+
+/// What the listeners of an entry share.
+#[derive(Debug, Clone)]
+struct Key {
+    uri: Arc<str>,
+    version: u64,
+    principal: Arc<Principal>,
+}
+
+impl Table {
+    pub(super) fn open(&mut self, woken: Arc<Notify>) -> ListenerId {
+        let id = ListenerId(self.next_id());
+        let (uris, changed) = (BTreeMap::new(), BTreeSet::new());
+        self.listeners.insert(id, Listener { uris, changed, woken, holder: None, is_settled: true });
+        id
+    }
+
+    pub(super) fn close(&mut self, id: ListenerId) {
+        for uri in self.uris(id) {
+            self.unsubscribe(id, &uri);
+        }
+        self.listeners.remove(&id);
+    }
+
+    pub(super) fn subscribe(
+        &mut self,
+        id: ListenerId,
+        uri: &str,
+        principal: &Arc<Principal>,
+        found: Option<Found>,
+    ) -> Result<(), Error> {
+        let Some(listener) = self.listeners.get_mut(&id) else { return Ok(()) };
+        if listener.uris.contains_key(uri) {
+            return Ok(());
+        }
+        if listener.uris.len() >= OF_LISTENER_MAX {
+            return Err(too_many_of_one());
+        }
+        let holder = listener.holder.get_or_insert_with(|| holder(principal)).clone();
+        let is_proven = matches!(holder.0, Proof::Key | Proof::Token);
+        let of_holder = self.by_holder.get(&holder).copied().unwrap_or_default();
+        if self.subscriptions >= SUBSCRIPTIONS_MAX || (is_proven && of_holder >= OF_ONE_MAX) {
+            return Err(too_many_in_all());
+        }
+        let uri: Arc<str> = uri.into();
+        listener.uris.insert(uri.clone(), None);
+        self.subscriptions += 1;
+        self.by_holder.insert(holder, of_holder + 1);
+        self.attach(id, principal, vec![(uri, found)]);
+        Ok(())
+    }
+
+    pub(super) fn unsubscribe(&mut self, id: ListenerId, uri: &str) {
+        let Some(listener) = self.listeners.get_mut(&id) else { return };
+        let Some(entry) = listener.uris.remove(uri) else { return };
+        listener.changed.remove(uri);
+        let holder = listener.holder.clone();
+        self.subscriptions -= 1;
+        if let Some(holder) = holder
+            && let Some(of_holder) = self.by_holder.get_mut(&holder)
+        {
+            *of_holder -= 1;
+            if *of_holder == 0 {
+                self.by_holder.remove(&holder);
+            }
+        }
+        self.detach(id, entry);
+    }
+
+    /// Has the listener hear of what is found for its URIs from now on, and of nothing else that was.
+    pub(super) fn attach(&mut self, id: ListenerId, principal: &Arc<Principal>, found: Vec<(Arc<str>, Option<Found>)>) {
+        for (uri, found) in found {
+            let entry = found.map(|found| self.entry(&uri, principal, found));
+            let listener = self.listeners.get_mut(&id);
+            let found = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.is_settled)));
+            // One that was unsubscribed from meanwhile stays so.
+            let Some((of_uri, is_settled)) = found else {
+                self.detach(id, entry);
+                continue;
+            };
+            let before = std::mem::replace(of_uri, entry);
+            if let Some(entry) = entry.and_then(|entry| self.entries.get_mut(&entry)) {
+                *is_settled &= entry.is_asked;
+                entry.listeners.insert(id);
+            }
+            if before != entry {
+                self.detach(id, before);
+            }
+        }
+    }
+
+    /// The URIs that the listener has subscribed to.
+    pub(super) fn uris(&self, id: ListenerId) -> Vec<Arc<str>> {
+        self.listeners.get(&id).map(|listener| listener.uris.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(super) fn mark_all(&mut self, id: ListenerId) {
+        if let Some(listener) = self.listeners.get_mut(&id) {
+            listener.changed = listener.uris.keys().cloned().collect();
+            listener.woken.notify_waiters();
+        }
+    }
+
+    pub(super) fn has_changes(&self, id: ListenerId) -> bool {
+        self.listeners.get(&id).is_some_and(|listener| !listener.changed.is_empty())
+    }
+
+    pub(super) fn next_changed(&mut self, id: ListenerId) -> Option<Arc<str>> {
+        self.listeners.get_mut(&id)?.changed.pop_first()
+    }
+
+    /// Whether there is an answer for all that the listener has subscribed to.
+    pub(super) fn is_stamped(&self, id: ListenerId) -> bool {
+        let Some(listener) = self.listeners.get(&id) else { return true };
+        let mut entries = listener.uris.values().flatten().filter_map(|entry| self.entries.get(entry));
+        entries.all(|entry| entry.is_asked)
+    }
+
+    pub(super) fn settle(&mut self, id: ListenerId) {
+        if let Some(listener) = self.listeners.get_mut(&id) {
+            listener.is_settled = true;
+        }
+    }
+
+    /// Whether a poller must be started.
+    pub(super) fn begin_polling(&mut self) -> bool {
+        !self.entries.is_empty() && !std::mem::replace(&mut self.is_polling, true)
+    }
+
+    /// Whether the poller may end; then it must.
+    pub(super) fn end_polling(&mut self) -> bool {
+        self.is_polling = !self.entries.is_empty();
+        !self.is_polling
+    }
+
+    /// What to ask next. Watchers of an earlier version are let go: who listens is told of the swap, and comes back.
+    pub(super) fn next(&mut self, now: Instant, version: u64) -> Next {
+        while let Some((due, id)) = self.due.front().copied() {
+            let Some(entry) = self.entries.get(&id) else {
+                self.due.pop_front();
+                continue;
+            };
+            if entry.key.version != version {
+                self.due.pop_front();
+                self.retire(id);
+                continue;
+            }
+            if due > now {
+                return Next::At(due);
+            }
+            let question = Question { id, principal: entry.key.principal.clone(), found: entry.found.clone() };
+            self.due.pop_front();
+            return Next::Ask(question);
+        }
+        Next::Nothing
+    }
+
+    /// What a watcher said, if it could tell; it is asked again at `again_at`. Says whether that it could not is new.
+    pub(super) fn answered(&mut self, id: EntryId, stamp: Option<&Option<String>>, again_at: Instant) -> bool {
+        let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        self.due.push_back((again_at, id));
+        let is_first_answer = !std::mem::replace(&mut entry.is_asked, true);
+        let has_failed_before = std::mem::replace(&mut entry.has_failed, stamp.is_none());
+        let has_failed_now = entry.has_failed && !has_failed_before;
+        let before = entry.stamp;
+        entry.stamp = stamp.or(before);
+        let has_changed = before != entry.stamp;
+        for id in &entry.listeners {
+            let Some(listener) = self.listeners.get_mut(id) else { continue };
+            if has_changed && (before.is_some() || listener.is_settled) {
+                listener.changed.insert(entry.key.uri.clone());
+            }
+            if has_changed || is_first_answer {
+                listener.woken.notify_waiters();
+            }
+        }
+        has_failed_now
+    }
+
+    /// What is polled for the resource and somebody; new ones are due at once.
+    fn entry(&mut self, uri: &Arc<str>, principal: &Arc<Principal>, found: Found) -> EntryId {
+        let key = Key { uri: uri.clone(), version: found.version, principal: principal.clone() };
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        let id = EntryId(self.next_id());
+        self.ids.insert(key.clone(), id);
+        let entry = Entry { key, found, stamp: None, is_asked: false, has_failed: false, listeners: BTreeSet::new() };
+        self.entries.insert(id, entry);
+        if self.due.len() > 2 * SUBSCRIPTIONS_MAX {
+            // Of those who came and went while watchers were slow.
+            self.due.retain(|(_, id)| self.entries.contains_key(id));
+        }
+        self.due.push_front((Instant::now(), id));
+        id
+    }
+
+    fn detach(&mut self, id: ListenerId, entry_id: Option<EntryId>) {
+        let Some(entry_id) = entry_id else { return };
+        let Some(entry) = self.entries.get_mut(&entry_id) else { return };
+        entry.listeners.remove(&id);
+        if entry.listeners.is_empty() {
+            self.retire(entry_id);
+        }
+    }
+
+    fn retire(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        self.ids.remove(&entry.key);
+        for listener in entry.listeners.iter().filter_map(|id| self.listeners.get(id)) {
+            listener.woken.notify_waiters();
+        }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+fn too_many_of_one() -> Error {
+    let message = format!("too many resources are subscribed to; at most {OF_LISTENER_MAX} at once");
+    Error::new(ErrorKind::TooLarge, message)
+}
+
+fn too_many_in_all() -> Error {
+    let message = "too many resources are subscribed to, by you or by all clients together; try again later";
+    Error::new(ErrorKind::RateLimited, message)
+}
+
+fn holder(principal: &Principal) -> Holder {
+    (principal.proof, principal.subject.clone(), principal.tenant.clone())
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same_principal = Arc::ptr_eq(&self.principal, &other.principal) || self.principal == other.principal;
+        self.uri == other.uri && self.version == other.version && is_same_principal
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.uri, self.version, &self.principal.subject).hash(state);
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,369 @@
+//! Who listens hears of what has changed, and of nothing else; nobody is asked for nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use tidegate_core::{
+    Access, Caller, Change, Error, ErrorKind, Grants, Principal, Proof, Resource, ResourceTemplate, Snapshot,
+    SnapshotBuilder, UriTemplate, Variables, Watch, Watcher,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::host::{Host, LOCAL, owner, saying, settle, somebody};
+
+/// Counts up what each resource holds.
+#[derive(Default)]
+struct Stamps {
+    of: Mutex<BTreeMap<String, u64>>,
+    asked: AtomicUsize,
+    /// Those that are asked now, and the most that ever were.
+    at_once: AtomicUsize,
+    at_once_max: AtomicUsize,
+}
+
+impl Stamps {
+    fn change(&self, name: &str) {
+        *self.of.lock().entry(name.to_owned()).or_default() += 1;
+    }
+
+    /// How often anybody was asked since this was called last.
+    fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Watcher for Stamps {
+    async fn stamp(&self, variables: &Variables, _: &Principal) -> Result<Option<String>, Error> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let name = &variables["name"];
+        match name.as_str() {
+            "gone" => return Ok(None),
+            "broken" => panic!("as asked"),
+            name if name.starts_with("stuck") => {
+                let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+                self.at_once_max.fetch_max(at_once, Ordering::SeqCst);
+                // Ten seconds are longer than a stamp may take.
+                let _ = timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
+            }
+            _ => {}
+        }
+        Ok(Some(self.of.lock().get(name).copied().unwrap_or_default().to_string()))
+    }
+}
+
+/// `thing://` and a name, with a watcher; `plain://` without one.
+fn entries(stamps: &Arc<Stamps>, access: &Access) -> Snapshot {
+    let template = UriTemplate::parse("thing://{name}").unwrap();
+    let mut things = ResourceTemplate::new(template, "things", saying("x"));
+    things.watcher = Some(stamps.clone());
+    things.access = access.clone();
+    let plain = Resource::new("plain://", "plain", saying("x"));
+    SnapshotBuilder::new().template(things).resource(plain).build()
+}
+
+fn host() -> (Host, Arc<Stamps>) {
+    let (host, stamps) = (Host::new(SnapshotBuilder::new()), Arc::new(Stamps::default()));
+    host.registry.swap(entries(&stamps, &Access::default()));
+    (host, stamps)
+}
+
+async fn listening(host: &Host, caller: &Caller, uris: &[&str]) -> Watch {
+    let watch = host.registry.watch();
+    for uri in uris {
+        watch.subscribe(uri, caller).unwrap();
+    }
+    watch.settled().await;
+    watch
+}
+
+/// What the listener hears until nothing more comes for a while.
+async fn heard(watch: &Watch, caller: &Caller) -> String {
+    let mut heard = Vec::new();
+    while timeout(Duration::from_secs(7), watch.changed()).await.is_ok() {
+        watch.renew(caller).await;
+        while let Some(change) = watch.next_change() {
+            heard.push(match change {
+                Change::Registry => "registry".to_owned(),
+                Change::Resource(uri) => uri.to_string(),
+            });
+        }
+    }
+    heard.join(" ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn exactly_what_has_changed_is_heard_of_once() {
+    let (host, stamps) = host();
+    let watch = listening(&host, &owner(), &["thing://a", "thing://b", "thing://gone", "plain://"]).await;
+    assert_eq!(heard(&watch, &owner()).await, "");
+    for name in ["a", "a", "other"] {
+        stamps.change(name);
+    }
+    assert_eq!(heard(&watch, &owner()).await, "thing://a");
+    watch.unsubscribe("thing://a");
+    stamps.change("a");
+    stamps.change("b");
+    assert_eq!(heard(&watch, &owner()).await, "thing://b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_right_after_the_beginning_is_heard_of_within_a_second() {
+    let (host, stamps) = host();
+    let watch = listening(&host, &owner(), &["thing://a"]).await;
+    let began = Instant::now();
+    stamps.change("a");
+    watch.changed().await;
+    assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_swap_is_a_change_of_everything() {
+    let (host, stamps) = host();
+    let watch = listening(&host, &owner(), &["thing://a", "plain://", "thing://stuck"]).await;
+    host.registry.swap(entries(&stamps, &Access::default()));
+    assert_eq!(watch.next_change(), None, "who listens is to be asked for first");
+    assert_eq!(heard(&watch, &owner()).await, "registry plain:// thing://a thing://stuck");
+    stamps.change("a");
+    assert_eq!(heard(&watch, &owner()).await, "thing://a", "of the new state");
+    assert_eq!(watch.version(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stamps_are_asked_for_while_somebody_listens_and_once_for_each_somebody() {
+    let (host, stamps) = host();
+    settle().await;
+    assert_eq!(stamps.asked(), 0);
+    // Ann is the same, however often she came in.
+    let callers = [somebody("ann", &[]), somebody("ann", &[]), somebody("bob", &[])];
+    let mut watches = Vec::new();
+    for caller in &callers {
+        watches.push(listening(&host, caller, &["thing://a", "plain://"]).await);
+    }
+    stamps.asked();
+    sleep(Duration::from_secs(10)).await;
+    let asked = stamps.asked();
+    assert!((36..=44).contains(&asked), "two are asked for twice a second: {asked}");
+    drop(watches);
+    sleep(Duration::from_secs(1)).await;
+    stamps.asked();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(stamps.asked(), 0);
+    // Who comes later is served, too.
+    let watch = listening(&host, &owner(), &["thing://a"]).await;
+    stamps.change("a");
+    assert_eq!(heard(&watch, &owner()).await, "thing://a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_is_stuck_or_broken_holds_up_no_other() {
+    let (host, stamps) = host();
+    let stuck: Vec<String> = (0..7).map(|number| format!("thing://stuck{number}")).collect();
+    let stuck: Vec<&str> = stuck.iter().map(String::as_str).collect();
+    let watch = listening(&host, &owner(), &[&["thing://broken", "thing://a"], &stuck[..]].concat()).await;
+    let began = Instant::now();
+    stamps.change("a");
+    watch.changed().await;
+    assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(heard(&watch, &owner()).await, "thing://a");
+    let faults = host.heard.lines().matches("panicked: as asked").count();
+    assert_eq!(faults, 1, "the log hears of it once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_are_asked_at_once() {
+    let (host, stamps) = host();
+    let watch = host.registry.watch();
+    for number in 0..100 {
+        watch.subscribe(&format!("thing://stuck{number}"), &owner()).unwrap();
+    }
+    watch.settled().await;
+    assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_the_right_hears_nothing_more() {
+    let (host, stamps) = host();
+    let (ann, bob) = (somebody("ann", &["secrets"]), somebody("bob", &[]));
+    let of_ann = listening(&host, &ann, &["thing://a"]).await;
+    let of_bob = listening(&host, &bob, &["thing://a"]).await;
+    let secret = Access { names: vec!["secrets".to_owned()], ..Access::default() };
+    host.registry.swap(entries(&stamps, &secret));
+    assert_eq!(heard(&of_ann, &ann).await, "registry thing://a");
+    assert_eq!(heard(&of_bob, &bob).await, "registry");
+    stamps.change("a");
+    assert_eq!(heard(&of_ann, &ann).await, "thing://a");
+    assert_eq!(heard(&of_bob, &bob).await, "");
+    // A role may also be another while the registry stays the same.
+    stamps.change("a");
+    assert_eq!(heard(&of_ann, &somebody("ann", &[])).await, "");
+    host.registry.swap(entries(&stamps, &Access::default()));
+    assert_eq!(heard(&of_bob, &bob).await, "registry thing://a", "what comes back is heard of again");
+    let error = of_bob.subscribe("thing://", &bob).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn principals_of_another_configuration_are_not_asked_for() {
+    let (host, stamps) = host();
+    let watch = listening(&host, &owner(), &["thing://a"]).await;
+    let later = SnapshotBuilder::new().generation(1).build();
+    host.registry.swap(later);
+    sleep(Duration::from_secs(1)).await;
+    stamps.asked();
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(stamps.asked(), 0, "and the old watcher is let go");
+    assert_eq!(heard(&watch, &owner()).await, "registry");
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscriptions_are_bounded() {
+    let (host, _) = host();
+    let with_key =
+        |name: &str| Caller::new(Arc::new(Principal::new(name, Proof::Key, Arc::new(Grants::everything()))), LOCAL);
+    let fill = |caller: &Caller| {
+        let watch = host.registry.watch();
+        let refused = (0..).find_map(|number| watch.subscribe(&format!("thing://{number}"), caller).err());
+        (watch, refused.unwrap())
+    };
+    let (first, refused) = fill(&with_key("ann"));
+    assert_eq!(refused.kind(), ErrorKind::TooLarge);
+    assert_eq!(refused.to_string(), "too many resources are subscribed to; at most 1000 at once");
+    assert!(first.subscribe("thing://7", &with_key("ann")).is_ok(), "it is subscribed to already");
+    let (_second, _) = fill(&with_key("ann"));
+    let (third, refused) = fill(&with_key("ann"));
+    assert_eq!(refused.kind(), ErrorKind::RateLimited, "a quarter is Ann's");
+    assert!(third.subscribe("thing://500", &with_key("ann")).is_err());
+    first.unsubscribe("thing://7");
+    assert!(third.subscribe("thing://500", &with_key("ann")).is_ok());
+    let mut others = Vec::new();
+    let refused = loop {
+        let (watch, refused) = fill(&owner());
+        others.push(watch);
+        if refused.kind() != ErrorKind::TooLarge {
+            break refused;
+        }
+    };
+    assert_eq!((refused.kind(), others.len()), (ErrorKind::RateLimited, 8));
+    others.pop();
+    assert!(fill(&with_key("bob")).0.subscribe("thing://0", &with_key("bob")).is_ok(), "what was given up is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_the_asking() {
+    let (host, stamps) = host();
+    let _watch = listening(&host, &owner(), &["thing://a", "thing://stuck"]).await;
+    host.registry.drain(Duration::ZERO).await;
+    stamps.asked();
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(stamps.asked(), 0);
+}
+
+/// What happens in one history.
+#[derive(Debug, Clone)]
+enum Step {
+    Change(u8),
+    Swap,
+    Subscribe(u8),
+    Unsubscribe(u8),
+    Read(u8),
+    Wait(u16),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..6_u8).prop_map(Step::Change),
+        1 => Just(Step::Swap),
+        2 => (0..6_u8).prop_map(Step::Subscribe),
+        1 => (0..6_u8).prop_map(Step::Unsubscribe),
+        2 => (1..4_u8).prop_map(Step::Read),
+        3 => (0..900_u16).prop_map(Step::Wait),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+/// A listener and what must hold of it.
+#[derive(Default)]
+struct Model {
+    subscribed: BTreeSet<u8>,
+    /// Changed since it was subscribed to or heard of; must be heard of.
+    owed: BTreeSet<u8>,
+    /// May be heard of: changed at any time since it was subscribed to.
+    possible: BTreeSet<u8>,
+    /// A swap that is not read yet counts for what is subscribed to after it, too.
+    has_swap: bool,
+}
+
+impl Model {
+    fn change(&mut self, number: u8) {
+        if self.subscribed.contains(&number) {
+            self.owed.insert(number);
+            self.possible.insert(number);
+        }
+    }
+
+    fn hear(&mut self, change: &Change) {
+        let Change::Resource(uri) = change else { return };
+        let number = uri.strip_prefix("thing://").unwrap().parse().unwrap();
+        assert!(self.possible.contains(&number), "{uri} did not change");
+        self.owed.remove(&number);
+    }
+}
+
+async fn play(steps: Vec<Step>) {
+    let (host, stamps) = host();
+    let watch = host.registry.watch();
+    let mut model = Model::default();
+    for step in steps {
+        match step {
+            Step::Change(number) => {
+                stamps.change(&number.to_string());
+                model.change(number);
+            }
+            Step::Swap => {
+                host.registry.swap(entries(&stamps, &Access::default()));
+                model.has_swap = true;
+                model.subscribed.clone().into_iter().for_each(|number| model.change(number));
+            }
+            Step::Subscribe(number) => {
+                watch.subscribe(&format!("thing://{number}"), &owner()).unwrap();
+                watch.settled().await;
+                model.subscribed.insert(number);
+                model.possible.extend(model.has_swap.then_some(number));
+            }
+            Step::Unsubscribe(number) => {
+                watch.unsubscribe(&format!("thing://{number}"));
+                for numbers in [&mut model.subscribed, &mut model.owed, &mut model.possible] {
+                    numbers.remove(&number);
+                }
+            }
+            Step::Read(count) => {
+                model.has_swap = false;
+                watch.renew(&owner()).await;
+                (0..count).map_while(|_| watch.next_change()).for_each(|change| model.hear(&change));
+            }
+            Step::Wait(milliseconds) => sleep(Duration::from_millis(milliseconds.into())).await,
+        }
+    }
+    while timeout(Duration::from_secs(2), watch.changed()).await.is_ok() {
+        watch.renew(&owner()).await;
+        std::iter::from_fn(|| watch.next_change()).for_each(|change| model.hear(&change));
+    }
+    assert!(model.owed.is_empty(), "never heard of: {:?}", model.owed);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_order_each_change_is_heard_of_and_nothing_else(steps in steps()) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(play(steps));
+    }
+}

@@ -1,0 +1,112 @@
+//! The folder in which tasks are written down: one file each, renamed into place, so that there is a whole one or none.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::record::{Record, TaskId};
+
+/// Longer files are none of ours, in bytes.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The folder in which the tasks of one process are written down. No other process may use it at the same time.
+#[derive(Debug, Clone)]
+pub struct TaskFolder(PathBuf);
+
+impl TaskFolder {
+    /// The folder at `path`, made if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        fs::create_dir_all(&path)?;
+        restrict(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Writes `record` down, whole or not at all.
+    pub(super) async fn write(&self, record: &Record) -> io::Result<()> {
+        let path = self.path_of(record.facts.id);
+        let text = serde_json::to_vec(record)?;
+        on_a_thread(move || {
+            let new = path.with_extension("new");
+            let written =
+                private_file(&new).and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, &path));
+            // What is left of a failed attempt is taken away, as far as it can be.
+            written.inspect_err(|_| drop(fs::remove_file(&new)))
+        })
+        .await
+    }
+
+    /// What was written down of `id`.
+    pub(super) async fn read(&self, id: TaskId) -> io::Result<Record> {
+        let path = self.path_of(id);
+        on_a_thread(move || read(&path)).await
+    }
+
+    /// Forgets `ids`.
+    pub(super) async fn remove(&self, ids: Vec<TaskId>) {
+        let paths: Vec<PathBuf> = ids.into_iter().map(|id| self.path_of(id)).collect();
+        let removed = on_a_thread(move || {
+            for path in paths {
+                let _ = fs::remove_file(path);
+            }
+            Ok(())
+        });
+        // What cannot be taken away is over all the same: its record says when.
+        let _ = removed.await;
+    }
+
+    /// All that an earlier process left; what is no record of a task is taken away.
+    pub(super) fn found(&self) -> Vec<Record> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        let records = entries.flatten().filter_map(|entry| {
+            let path = entry.path();
+            let named = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+            match read(&path).ok().filter(|record| named.as_deref() == Some(&file_name(record.facts.id))) {
+                Some(record) => Some(record),
+                None => {
+                    let _ = fs::remove_file(&path);
+                    None
+                }
+            }
+        });
+        records.collect()
+    }
+
+    fn path_of(&self, id: TaskId) -> PathBuf {
+        self.0.join(file_name(id))
+    }
+}
+
+fn file_name(id: TaskId) -> String {
+    format!("{id}.json")
+}
+
+fn read(path: &Path) -> io::Result<Record> {
+    if fs::metadata(path)?.len() > FILE_BYTES_MAX {
+        return Err(io::Error::other("longer than a record of a task"));
+    }
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// A new file that only the user of the process reads.
+fn private_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn restrict(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    let _ = path;
+    Ok(())
+}
+
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the work on the disk broke off")))
+}

@@ -1,0 +1,132 @@
+//! What is written down of a task, and what of it stands on the wire.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tidegate_core::Owner;
+use uuid::Uuid;
+
+/// How often a client should ask, in milliseconds.
+const POLL_INTERVAL_MS: u64 = 1_000;
+
+/// Names a task; unguessable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct TaskId(pub(super) Uuid);
+
+impl TaskId {
+    /// The id in `text`, if it has the form of one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        // Only as we write them: one task has one name.
+        Uuid::parse_str(text).ok().map(Self).filter(|id| id.to_string() == text)
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Working,
+    InputRequired,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::InputRequired => "input_required",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing changes any more.
+    pub(crate) fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// The facts about a task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) id: TaskId,
+    pub(crate) owner: Owner,
+    /// The tool that was called: whoever may not call it any more has no task of it.
+    pub(crate) tool: String,
+    pub(crate) status: Status,
+    /// For people: how far it is, or why it ended so.
+    pub(crate) message: Option<String>,
+    pub(crate) created: DateTime<Utc>,
+    pub(crate) updated: DateTime<Utc>,
+    pub(crate) time_to_live_ms: u64,
+}
+
+/// How a task ended, as JSON texts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Ending {
+    /// The result of the call.
+    pub(crate) result: Option<Box<RawValue>>,
+    /// The JSON-RPC error of the call.
+    pub(crate) error: Option<Box<RawValue>>,
+}
+
+/// All that is written down of a task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) facts: Facts,
+    #[serde(default)]
+    pub(crate) ending: Ending,
+}
+
+impl Facts {
+    /// Whether its time is over.
+    pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
+        let age = now.signed_duration_since(self.created).to_std().unwrap_or_default();
+        age >= Duration::from_millis(self.time_to_live_ms)
+    }
+
+    /// The members of a `Task`, as JSON text without braces.
+    pub(crate) fn members(&self) -> String {
+        let time = |time: DateTime<Utc>| Value::from(time.to_rfc3339_opts(SecondsFormat::Millis, true));
+        let mut task = Map::new();
+        task.insert("taskId".to_owned(), self.id.to_string().into());
+        task.insert("status".to_owned(), self.status.name().into());
+        if let Some(message) = &self.message {
+            task.insert("statusMessage".to_owned(), message.as_str().into());
+        }
+        task.insert("createdAt".to_owned(), time(self.created));
+        task.insert("lastUpdatedAt".to_owned(), time(self.updated));
+        task.insert("ttlMs".to_owned(), self.time_to_live_ms.into());
+        if !self.status.is_terminal() {
+            task.insert("pollIntervalMs".to_owned(), POLL_INTERVAL_MS.into());
+        }
+        without_braces(&Value::Object(task).to_string()).to_owned()
+    }
+}
+
+impl Ending {
+    /// The members that it adds to a `DetailedTask`, as JSON text that begins with a comma.
+    pub(crate) fn members(&self) -> String {
+        let member = |name: &str, text: &Option<Box<RawValue>>| {
+            text.as_deref().map(|text| format!(",\"{name}\":{}", text.get())).unwrap_or_default()
+        };
+        member("result", &self.result) + &member("error", &self.error)
+    }
+}
+
+fn without_braces(object: &str) -> &str {
+    object.strip_prefix('{').and_then(|object| object.strip_suffix('}')).unwrap_or(object)
+}

@@ -1,0 +1,64 @@
+//! How a call becomes a task: when it has said nothing for long, or when its handler says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tidegate_core::{Job, Reply};
+use tokio::time::Instant;
+
+use super::keeper::Refused;
+use super::table::Tasks;
+use crate::encode::Envelope;
+use crate::jsonrpc::RpcError;
+
+/// What came of a call that was to become a task.
+pub(crate) enum Became {
+    /// A task: the members of its `CreateTaskResult`.
+    Task(String),
+    /// Still itself: there is no room for a task, and the call can do without.
+    Itself(Reply),
+    /// Nothing: there is no room for a task, and its handler wants one.
+    Nothing(RpcError),
+}
+
+/// A call that may become a task.
+pub(crate) struct Transition {
+    tasks: Arc<Tasks>,
+    at: Instant,
+    was_wished: bool,
+    /// While the task is written down. Kept, so that whoever stops waiting for it loses nothing.
+    becoming: Option<BoxFuture<'static, Result<String, Box<Refused>>>>,
+}
+
+impl Transition {
+    /// Of a call that becomes one of `tasks` after so long without a word.
+    pub(crate) fn new(tasks: Arc<Tasks>, after: Duration) -> Self {
+        Self { tasks, at: Instant::now() + after, was_wished: false, becoming: None }
+    }
+
+    /// Resolves when it is time.
+    pub(crate) async fn due(&mut self, job: &Job) {
+        tokio::select! {
+            biased;
+            () = job.wants_to_be_task() => self.was_wished = true,
+            () = tokio::time::sleep_until(self.at) => {}
+        }
+    }
+
+    /// Begins to make a task of the call that `reply` answers; `message` says how far it is.
+    pub(crate) fn begin(&mut self, reply: Reply, envelope: Envelope, message: Option<String>) {
+        self.becoming = Some(self.tasks.clone().take(reply, envelope, message).boxed());
+    }
+
+    /// Waits for what comes of it; never resolves before it has begun.
+    pub(crate) async fn end(&mut self) -> Became {
+        let Some(becoming) = &mut self.becoming else { return std::future::pending().await };
+        match becoming.await {
+            Ok(members) => Became::Task(members),
+            Err(refused) if self.was_wished => Became::Nothing(refused.error),
+            Err(refused) => Became::Itself(refused.reply),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Resources that change when a test says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Access, Error, Metadata, Principal, ResourceTemplate, Snapshot, SnapshotBuilder, UriTemplate, Variables, Watcher,
+    handler_fn,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{Host, entries};
+
+/// How often each bed was dug.
+#[derive(Debug, Default)]
+pub(crate) struct Garden {
+    dug: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Garden {
+    /// A host with a garden, `garden://` and the name of a bed.
+    pub(crate) fn with_host() -> (Host, Arc<Self>) {
+        let garden = Arc::new(Self::default());
+        let host = Host::with(Events::default(), |entries| garden.planted(entries, Access::default()));
+        (host, garden)
+    }
+
+    /// What one of the beds holds becomes another.
+    pub(crate) fn dig(&self, bed: &str) {
+        *self.dug.lock().entry(bed.to_owned()).or_default() += 1;
+    }
+
+    /// A next state of the registry, with the same entries and the garden for those who have its access.
+    pub(crate) fn state(self: &Arc<Self>, access: Access) -> Snapshot {
+        self.planted(entries(&CancellationToken::new()), access).build()
+    }
+
+    fn planted(self: &Arc<Self>, entries: SnapshotBuilder, access: Access) -> SnapshotBuilder {
+        let uri = UriTemplate::parse("garden://{bed}").unwrap();
+        let mut beds = ResourceTemplate::new(uri, "garden", handler_fn(|_, _| async { Ok(Metadata::new()) }));
+        beds.watcher = Some(self.clone());
+        beds.access = access;
+        entries.template(beds)
+    }
+}
+
+#[async_trait]
+impl Watcher for Garden {
+    async fn stamp(&self, variables: &Variables, _: &Principal) -> Result<Option<String>, Error> {
+        Ok(Some(self.dug.lock().get(&variables["bed"]).copied().unwrap_or_default().to_string()))
+    }
+}

@@ -1,0 +1,317 @@
+//! Calls that become tasks: when they do, what their client hears of them later, and what a restart leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::{ProptestConfig, any, proptest};
+use serde_json::{Value, json};
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Abilities, Caller, Content, Error, ErrorKind, InputAnswer, InputRequest, Metadata, Origin, Principal, Proof,
+    Registry, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
+};
+use tidegate_mcp::{About, Answer, ListenStream, Revision, Service, TaskFolder};
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Client, request};
+use crate::schema::check_notification;
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A service with tools that take their time, and the gate that `slow` waits for.
+struct Scene {
+    service: Arc<Service>,
+    gate: CancellationToken,
+}
+
+fn entries(gate: &CancellationToken) -> Snapshot {
+    let gate = gate.clone();
+    let slow = handler_fn(move |_job, reply| {
+        let gate = gate.clone();
+        async move {
+            reply.progress(1.0, None, Some("half of it".to_owned())).await?;
+            gate.cancelled().await;
+            reply.block(Content::text("it took its time")).await?;
+            Ok(Metadata::new())
+        }
+    });
+    let at_once = handler_fn(|_job, reply| async move {
+        if !reply.become_task() {
+            return Err(Error::incapable(Abilities { tasks: true, ..Abilities::default() }));
+        }
+        let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
+        let both =
+            [("one", InputRequest::form("First?", schema.clone())), ("two", InputRequest::form("Second?", schema))];
+        let answers = reply.ask(both).await?;
+        let said = answers.values().filter(|answer| matches!(answer, InputAnswer::Accepted(_))).count();
+        reply.block(Content::text(format!("{said} accepted"))).await?;
+        Ok(Metadata::new())
+    });
+    let failing = |kind| {
+        handler_fn(move |_job, reply| async move {
+            reply.become_task();
+            match kind {
+                ErrorKind::Internal => Err(Error::internal("a secret")),
+                kind => Err(Error::new(kind, "it cannot be done")),
+            }
+        })
+    };
+    SnapshotBuilder::new()
+        .tool(Tool::new("slow", "Waits.", slow))
+        .tool(Tool::new("asking", "Asks.", at_once))
+        .tool(Tool::new("refusing", "Fails.", failing(ErrorKind::Unavailable)))
+        .tool(Tool::new("faulty", "Is wrong.", failing(ErrorKind::Internal)))
+        .build()
+}
+
+impl Scene {
+    fn new(folder: Option<TaskFolder>) -> Self {
+        let gate = CancellationToken::new();
+        let about = About { name: "test".to_owned(), title: None, version: "1".to_owned(), instructions: None };
+        let registry = Registry::new(entries(&gate), Events::default());
+        Self { service: Service::with_tasks_in(folder, registry, about), gate }
+    }
+
+    fn client(&self) -> Client {
+        Client::speaking(self.service.clone(), Revision::V2026_07_28)
+    }
+}
+
+fn able() -> Value {
+    json!({"elicitation": {}, "extensions": {TASKS: {}}})
+}
+
+async fn call(client: &Client, tool: &str) -> Value {
+    client.ask_as(able(), "tools/call", json!({"name": tool, "arguments": {}})).await.result()
+}
+
+async fn get(client: &Client, id: &Value) -> Value {
+    client.ask_as(able(), "tasks/get", json!({"taskId": id})).await.result()
+}
+
+/// Asks until the task is in `status`; the paused clock makes it as long as it takes.
+async fn reach(client: &Client, id: &Value, status: &str) -> Value {
+    for _ in 0..1_000 {
+        let task = get(client, id).await;
+        if task["status"] == status {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the task never was {status}: {}", get(client, id).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_says_nothing_for_long_becomes_a_task() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let task = call(&client, "slow").await;
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")));
+    assert!(task.get("result").is_none() && task["ttlMs"].as_u64() > Some(0), "{task}");
+    let working = get(&client, &task["taskId"]).await;
+    assert_eq!(working["resultType"], "complete");
+    assert_eq!(reach(&client, &task["taskId"], "working").await["statusMessage"], "half of it");
+    scene.gate.cancel();
+    let done = reach(&client, &task["taskId"], "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "it took its time");
+    assert_eq!(done["result"]["isError"], false);
+    assert!(done.get("pollIntervalMs").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_the_extension_waits() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    scene.gate.cancel();
+    let whole = client.ask("tools/call", json!({"name": "slow", "arguments": {}})).await.result();
+    assert_eq!((&whole["resultType"], whole.get("taskId")), (&json!("complete"), None));
+    let refused = client.ask("tools/call", json!({"name": "asking", "arguments": {}})).await.response.unwrap();
+    assert_eq!(refused["error"]["code"], -32_021);
+    assert_eq!(refused["error"]["data"]["requiredCapabilities"], json!({"extensions": {TASKS: {}}}));
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let params = json!({"taskId": "x", "inputResponses": {}});
+        assert_eq!(client.ask(method, params).await.response.unwrap()["error"]["code"], -32_021, "{method}");
+    }
+    for method in ["tasks/list", "tasks/result"] {
+        let answer = client.ask_as(able(), method, json!({"taskId": "x"})).await.response.unwrap();
+        assert_eq!(answer["error"]["code"], -32_601, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_asks_and_takes_answers_one_by_one() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "asking").await["taskId"].clone();
+    let asking = reach(&client, &id, "input_required").await;
+    let keys: Vec<&String> = asking["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["one", "two"]);
+    assert_eq!(asking["inputRequests"]["one"]["method"], "elicitation/create");
+    let update =
+        |responses: Value| client.ask_as(able(), "tasks/update", json!({"taskId": id, "inputResponses": responses}));
+    let accept = json!({"action": "accept", "content": {"ok": true}});
+
+    let wrong = update(json!({"one": {"action": "accept", "content": {"ok": "yes"}}})).await.response.unwrap();
+    assert_eq!(wrong["error"]["code"], -32_602);
+    assert_eq!(update(json!({"never asked": 7, "one": accept})).await.result()["resultType"], "complete");
+    let rest = get(&client, &id).await;
+    assert_eq!((&rest["status"], rest["inputRequests"].as_object().unwrap().len()), (&json!("input_required"), 1));
+    update(json!({"one": accept})).await.result();
+    update(json!({"two": {"action": "decline"}})).await.result();
+    let done = reach(&client, &id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "1 accepted");
+    assert!(done.get("inputRequests").is_none());
+    // Nothing waits any more, and that is no error.
+    update(json!({"two": accept})).await.result();
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_task_fails_is_told_apart() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "refusing").await["taskId"].clone();
+    let refused = reach(&client, &id, "completed").await;
+    assert_eq!(refused["result"]["isError"], true);
+    let id = call(&client, "faulty").await["taskId"].clone();
+    let failed = reach(&client, &id, "failed").await;
+    assert_eq!((&failed["error"]["code"], failed.get("result")), (&json!(-32_603), None));
+    assert!(!failed.to_string().contains("secret"), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_ends_and_stays_so() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "slow").await["taskId"].clone();
+    for _ in 0..2 {
+        let acknowledged = client.ask_as(able(), "tasks/cancel", json!({"taskId": id})).await.result();
+        let members: Vec<&String> = acknowledged.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["resultType", "_meta"]);
+        reach(&client, &id, "cancelled").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_request_that_became_a_task_can_be_cancelled_no_more() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "slow").await["taskId"].clone();
+    client.peer.in_flight.as_ref().unwrap().cancel_all();
+    scene.gate.cancel();
+    reach(&client, &id, "completed").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strangers_task_is_absent() {
+    let scene = Scene::new(None);
+    let mut client = scene.client();
+    let id = call(&client, "slow").await["taskId"].clone();
+    let absent = client.ask_as(able(), "tasks/get", json!({"taskId": "786512e2-9e0d-44bd-8f29-789f320fe840"})).await;
+    let absent = absent.response.unwrap()["error"].clone();
+    assert_eq!(absent["code"], -32_602);
+    let grants = Principal::owner().grants.clone();
+    let stranger = Arc::new(Principal::new("stranger", Proof::Key, grants));
+    client.peer.caller = Caller::new(stranger, Origin { transport: TransportKind::Stdio, peer: None });
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let params = json!({"taskId": id, "inputResponses": {}});
+        let refused = client.ask_as(able(), method, params).await.response.unwrap();
+        assert_eq!(refused["error"], absent, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
+    let before = Scene::new(tasks());
+    let client = before.client();
+    let ended = call(&client, "refusing").await["taskId"].clone();
+    let told = loop {
+        let task = get(&client, &ended).await;
+        if task["status"] == "completed" {
+            break task;
+        }
+        tokio::task::yield_now().await;
+    };
+    let going_on = call(&client, "asking").await["taskId"].clone();
+    std::fs::write(folder.path().join("broken.json"), "{").unwrap();
+
+    let after = Scene::new(tasks());
+    let client = after.client();
+    assert_eq!(get(&client, &ended).await, told);
+    let failed = get(&client, &going_on).await;
+    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32_603)));
+    assert!(!folder.path().join("broken.json").exists());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_vanished_lets_the_call_go_on_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = Scene::new(Some(TaskFolder::open(folder.path().join("tasks")).unwrap()));
+    std::fs::remove_dir_all(folder.path().join("tasks")).unwrap();
+    let client = scene.client();
+    let gate = scene.gate.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        gate.cancel();
+    });
+    let whole = call(&client, "slow").await;
+    assert_eq!((&whole["resultType"], &whole["content"][0]["text"]), (&json!("complete"), &json!("it took its time")));
+    let refused =
+        client.ask_as(able(), "tools/call", json!({"name": "asking", "arguments": {}})).await.response.unwrap();
+    assert_eq!(refused["error"]["code"], -32_603);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the id is, it is the id of no task, or no id at all: the same refusal, and no fault.
+    #[test]
+    fn an_id_that_was_never_given_names_nothing(id in any::<String>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let code = runtime.block_on(async {
+            let client = Scene::new(None).client();
+            client.ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap()["error"]["code"].clone()
+        });
+        assert_eq!(code, -32_602);
+    }
+}
+
+/// What a stream is told next of its tasks: the statuses, until it has heard one that is the last.
+async fn statuses(stream: &mut ListenStream, client: &Client) -> Vec<String> {
+    let mut statuses = Vec::new();
+    loop {
+        while let Some(message) = stream.feed().next_message() {
+            let message: Value = serde_json::from_slice(&message).unwrap();
+            check_notification(Revision::V2026_07_28, &message);
+            let Some(status) = message["params"]["status"].as_str() else { continue };
+            statuses.push(status.to_owned());
+            if status == "completed" {
+                assert_eq!(message["params"]["result"]["isError"], false);
+                return statuses;
+            }
+        }
+        stream.feed().changed().await;
+        stream.feed().renew(&client.peer.caller).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_listens_to_a_task_hears_how_it_goes_on() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "slow").await["taskId"].clone();
+    let wish = json!({"notifications": {"taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"]}});
+    let unable = client.ask("subscriptions/listen", wish.clone()).await.response.unwrap();
+    assert_eq!(unable["error"]["code"], -32_021);
+    let mut params = wish;
+    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": able()});
+    let message = client.message("s", "subscriptions/listen", params);
+    let Answer::Listen(mut stream) = client.service.answer(request(&message), &client.peer).await else { panic!() };
+    let acknowledged: Value = serde_json::from_slice(&stream.feed().next_message().unwrap()).unwrap();
+    assert_eq!(acknowledged["params"]["notifications"], json!({"taskIds": [id]}), "one that is nobody's is left out");
+    stream.feed().renew(&client.peer.caller).await;
+    scene.gate.cancel();
+    let statuses = statuses(&mut stream, &client).await;
+    assert_eq!((statuses.first().unwrap().as_str(), statuses.last().unwrap().as_str()), ("working", "completed"));
+}

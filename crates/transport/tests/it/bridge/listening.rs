@@ -1,0 +1,69 @@
+//! Streams of notifications pass through the bridge as they come, and end with either side.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_transport::bridge::BridgeOptions;
+
+use super::server::Server;
+use super::{Carrier, Client, cancelled};
+use crate::host::entries;
+use crate::ledger::heard_on;
+
+async fn listen(client: &mut Client, id: Value) {
+    let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]});
+    client.send(id.clone(), "subscriptions/listen", json!({"notifications": wish})).await;
+    assert_eq!(next(client).await, format!("{id} subscriptions/acknowledged"));
+}
+
+async fn next(client: &mut Client) -> String {
+    heard_on(&serde_json::from_str(&client.hear().await).unwrap())
+}
+
+fn swap(server: &Server) {
+    server.host.service.registry().swap(entries(&Default::default()).build());
+}
+
+#[tokio::test]
+async fn notifications_pass_through_until_the_stream_is_cancelled() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = server.client();
+        listen(&mut client, json!("a")).await;
+        swap(&server);
+        assert_eq!(next(&mut client).await, "\"a\" tools/list_changed");
+        assert_eq!(next(&mut client).await, "\"a\" resources/updated test://plain");
+        client.line(&cancelled(&json!("a"))).await;
+        client.lives().await;
+        listen(&mut client, json!("b")).await;
+        swap(&server);
+        // Over HTTP the server may not have heard yet that the first is closed; the bridge passes on nothing of it.
+        assert_eq!(next(&mut client).await, "\"b\" tools/list_changed", "{carrier:?}");
+        assert_eq!(next(&mut client).await, "\"b\" resources/updated test://plain");
+        assert!(client.close().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_open_stream_does_not_keep_a_bridge_whose_client_has_gone() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        // Longer than any test runs.
+        let options = BridgeOptions { drain_within: Duration::from_secs(3_600), ..server.options() };
+        let mut client = Client::bridged(options);
+        listen(&mut client, json!(1)).await;
+        assert!(client.close().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_ends_the_stream_with_an_error() {
+    for carrier in Carrier::BOTH {
+        let server = Server::start(carrier).await;
+        let mut client = server.client();
+        listen(&mut client, json!(1)).await;
+        server.proxy.go_away().await;
+        let answer = client.answer().await;
+        assert_eq!((&answer["id"], answer["error"].is_object()), (&json!(1), true), "{answer}");
+    }
+}

@@ -1,0 +1,183 @@
+//! `subscriptions/listen` over Streamable HTTP: an event stream of its own, and who may have one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::BodyDataStream;
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tidegate_core::Access;
+use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+
+use super::Server;
+use super::door::Door;
+use super::identity::asking;
+use super::request::Post;
+use super::wire::Connection;
+use crate::garden::Garden;
+use crate::schema::{check_notification, check_response};
+
+const MODERN: Revision = Revision::V2026_07_28;
+
+fn post(notifications: Value) -> Post {
+    Post::modern("subscriptions/listen", json!({"notifications": notifications}))
+}
+
+async fn garden(options: HttpOptions) -> (Server, Arc<Garden>) {
+    let (host, garden) = Garden::with_host();
+    (Server::of(host, Arc::new(Metrics::new()), options).await, garden)
+}
+
+/// A stream that was acknowledged.
+async fn open(server: &Server, post: &Post) -> Connection {
+    let mut connection = server.connect().await;
+    connection.send(&post.bytes()).await;
+    let head = connection.head().await;
+    assert_eq!(head.status, 200);
+    assert!(head.is_event_stream() && head.is_chunked());
+    assert!(next(&mut connection).await.unwrap().starts_with("subscriptions/acknowledged"));
+    connection
+}
+
+/// The next message, checked; none at the end of the stream.
+async fn next(connection: &mut Connection) -> Option<String> {
+    let event = connection.event().await?;
+    assert!(event.id.is_none(), "modern streams cannot be resumed");
+    let message = event.message();
+    if message.get("result").is_some() {
+        check_response(MODERN, "subscriptions/listen", &message);
+        return Some(format!("result for {}", message["id"]));
+    }
+    check_notification(MODERN, &message);
+    assert_eq!(message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
+    let method = message["method"].as_str().unwrap().strip_prefix("notifications/").unwrap();
+    let uri = message["params"]["uri"].as_str().unwrap_or_default();
+    Some(format!("{method} {uri}").trim_end().to_owned())
+}
+
+#[tokio::test]
+async fn what_was_asked_for_is_told_until_the_server_shuts_down() {
+    let (server, garden) = garden(HttpOptions::default()).await;
+    let wish = json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose", "garden://lily"]});
+    let mut connection = open(&server, &post(wish)).await;
+    garden.dig("tulip");
+    garden.dig("rose");
+    assert_eq!(next(&mut connection).await.unwrap(), "resources/updated garden://rose");
+    server.host.service.registry().swap(garden.state(Access::default()));
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(next(&mut connection).await.unwrap());
+    }
+    told.sort_unstable();
+    let expected =
+        ["resources/updated garden://lily", "resources/updated garden://rose", "tools/list_changed"].map(str::to_owned);
+    assert_eq!(told, expected);
+    server.shutdown.cancel();
+    assert_eq!(next(&mut connection).await.unwrap(), "result for 1");
+    assert_eq!(next(&mut connection).await, None);
+    server.running.ended().await;
+}
+
+#[tokio::test]
+async fn closing_the_stream_ends_it_and_gives_its_place_back() {
+    let options = HttpOptions { sessions_max: 1, ..HttpOptions::default() };
+    let server = Server::with(options).await;
+    let before = server.level().await;
+    let wish = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://plain"]});
+    let connection = open(&server, &post(wish.clone())).await;
+    let refused = server.ask(&post(wish.clone())).await;
+    assert_eq!(refused.told(), "503 -32603 too many sessions are open; try again later");
+    drop(connection);
+    server.until_back_at(&before).await;
+    open(&server, &post(wish)).await;
+}
+
+#[tokio::test]
+async fn it_is_for_those_who_accept_events() {
+    let server = Server::start().await;
+    let before = server.level().await;
+    for post in [post(json!({})).with("Accept", "application/json"), post(json!({})).without("Accept")] {
+        let refused = server.ask(&post).await;
+        let words = "406 -32600 subscriptions/listen opens an event stream: Accept must name text/event-stream";
+        assert_eq!(refused.told(), words);
+        assert_eq!(refused.message()["id"], 1);
+    }
+    let wrong = server.ask(&post(json!({"toolsListChanged": 1}))).await;
+    assert!(wrong.told().starts_with("200 -32602 params.notifications is wrong"), "{}", wrong.told());
+    server.until_back_at(&before).await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_hears_of_no_change() {
+    let (one_key, options) = asking();
+    let (server, garden) = garden(options).await;
+    let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["garden://rose"]}));
+    let mut connection = open(&server, &post.with("Authorization", "Bearer key")).await;
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    garden.dig("rose");
+    assert_eq!(next(&mut connection).await, None, "no result either: it did not end well");
+}
+
+#[tokio::test]
+async fn a_role_that_lost_a_resource_hears_of_the_others() {
+    let (_, options) = asking();
+    let (server, garden) = garden(options).await;
+    let mut connection = {
+        let wish = json!({"resourceSubscriptions": ["garden://rose", "test://plain"]});
+        open(&server, &post(wish).with("Authorization", "Bearer key")).await
+    };
+    // Whom this access would let in is not of this world: its toolset is the door of another.
+    let hidden = Access { toolset: Some("other".to_owned()), ..Access::default() };
+    server.host.service.registry().swap(garden.state(hidden));
+    assert_eq!(next(&mut connection).await.unwrap(), "resources/updated test://plain");
+    garden.dig("rose");
+    server.host.service.registry().swap(garden.state(Access::default()));
+    let told = [next(&mut connection).await.unwrap(), next(&mut connection).await.unwrap()];
+    assert_eq!(told, ["resources/updated garden://rose", "resources/updated test://plain"], "once it is back");
+}
+
+/// The bytes of the stream as text, until there are as many events.
+async fn events(stream: &mut BodyDataStream, count: usize) -> Vec<String> {
+    let mut text = String::new();
+    while text.matches("\n\n").count() < count {
+        text.push_str(std::str::from_utf8(&stream.next().await.unwrap().unwrap()).unwrap());
+    }
+    text.split_terminator("\n\n").map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_stream_gets_comments_and_asks_who_listens() {
+    let (one_key, options) = asking();
+    let door = Door::new(options);
+    let post = post(json!({"toolsListChanged": true})).with("Authorization", "Bearer key");
+    let mut stream = door.ask(&post).await.into_body().into_data_stream();
+    let began = tokio::time::Instant::now();
+    assert_eq!(events(&mut stream, 4).await[1..], [":", ":", ":"]);
+    assert_eq!(began.elapsed().as_secs(), 45);
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    assert!(stream.next().await.is_none());
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_late_hears_of_each_change_once() {
+    let door = Door::new(HttpOptions::default());
+    let post = post(json!({"toolsListChanged": true, "resourceSubscriptions": ["test://plain"]}));
+    let mut stream = door.ask(&post).await.into_body().into_data_stream();
+    for _ in 0..100 {
+        door.host.service.registry().swap(crate::host::entries(&Default::default()).build());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let told = events(&mut stream, 4).await;
+    let methods = told.iter().map(|event| event.split('"').nth(7).unwrap_or(event));
+    let expected = [
+        "notifications/subscriptions/acknowledged",
+        "notifications/tools/list_changed",
+        "notifications/resources/updated",
+        ":",
+    ];
+    assert_eq!(methods.collect::<Vec<_>>(), expected);
+}

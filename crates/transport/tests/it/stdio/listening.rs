@@ -1,0 +1,154 @@
+//! `subscriptions/listen` beside other requests, and what a legacy session hears of its resources.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::Access;
+use tidegate_mcp::Revision;
+use tokio::io::AsyncWriteExt;
+
+use super::{Pipe, settle};
+use crate::garden::Garden;
+use crate::ledger::{heard_on, told};
+
+fn wish(uris: &[&str]) -> Value {
+    json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": uris}})
+}
+
+/// Opens a stream of notifications.
+async fn listen(pipe: &mut Pipe, id: Value, uris: &[&str]) {
+    pipe.send(id.clone(), "subscriptions/listen", wish(uris)).await;
+    assert_eq!(next(pipe).await, format!("{id} subscriptions/acknowledged"));
+}
+
+/// The next message: the stream that it belongs to, and what it says.
+async fn next(pipe: &mut Pipe) -> String {
+    heard_on(&pipe.hear().await.unwrap())
+}
+
+async fn cancel(pipe: &mut Pipe, id: Value) {
+    let params = json!({"requestId": id});
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    pipe.line(message.to_string().as_bytes()).await;
+    pipe.ledger.open.remove(&id.to_string());
+}
+
+fn swap(host: &crate::host::Host, garden: &Arc<Garden>) {
+    host.service.registry().swap(garden.state(Access::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_stream_tells_what_it_was_asked_for_between_other_answers() {
+    let (host, garden) = Garden::with_host();
+    let mut pipe = Pipe::open(&host);
+    listen(&mut pipe, json!("a"), &["garden://rose"]).await;
+    listen(&mut pipe, json!(7), &[]).await;
+    pipe.call(json!("slow"), json!([["wait"], ["text", "done"]])).await;
+    garden.dig("rose");
+    garden.dig("lily");
+    assert_eq!(next(&mut pipe).await, "\"a\" resources/updated garden://rose");
+    pipe.lives().await;
+    cancel(&mut pipe, json!("a")).await;
+    settle().await;
+    garden.dig("rose");
+    swap(&host, &garden);
+    assert_eq!(next(&mut pipe).await, "7 tools/list_changed");
+    // The id of the one that was cancelled is free, and it says nothing more.
+    listen(&mut pipe, json!("a"), &["garden://rose"]).await;
+    host.gate.cancel();
+    let mut rest: Vec<String> = pipe.close().await.iter().map(heard_on).filter(|line| !line.is_empty()).collect();
+    rest.sort_unstable();
+    assert_eq!(rest, ["\"a\" result", "7 result"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_streams_with_their_results() {
+    let (host, _) = Garden::with_host();
+    let mut pipe = Pipe::open(&host);
+    listen(&mut pipe, json!(1), &["garden://rose"]).await;
+    pipe.shutdown.cancel();
+    assert_eq!(next(&mut pipe).await, "1 result");
+    assert!(pipe.hear().await.is_none());
+    pipe.served.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_are_bounded_and_take_no_place_of_requests() {
+    let (host, _) = Garden::with_host();
+    let mut pipe = Pipe::open(&host);
+    for id in 0..16 {
+        listen(&mut pipe, json!(id), &["test://plain"]).await;
+    }
+    pipe.send(json!("more"), "subscriptions/listen", wish(&[])).await;
+    let refused = pipe.hear().await.unwrap();
+    assert_eq!(told(&refused), "-32600 for id \"more\": more than 16 streams of notifications are open");
+    pipe.lives().await;
+    cancel(&mut pipe, json!(3)).await;
+    settle().await;
+    listen(&mut pipe, json!(3), &[]).await;
+    assert_eq!(pipe.close().await.len(), 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_costs_no_memory_and_hears_of_the_last_change() {
+    let (host, garden) = Garden::with_host();
+    let mut pipe = Pipe::open(&host);
+    listen(&mut pipe, json!(1), &["garden://rose"]).await;
+    for _ in 0..3_000 {
+        swap(&host, &garden);
+        settle().await;
+    }
+    garden.dig("rose");
+    let mut count = 0;
+    pipe.writer.shutdown().await.unwrap();
+    while next(&mut pipe).await != "1 result" {
+        count += 1;
+    }
+    // What a pipe of 64 KiB and a queue of 64 messages hold, of which each change would be two.
+    assert!((2..1_000).contains(&count), "{count}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_does_not_keep_the_process() {
+    let (host, garden) = Garden::with_host();
+    let mut pipe = Pipe::open(&host);
+    listen(&mut pipe, json!(1), &["garden://rose"]).await;
+    for _ in 0..1_000 {
+        swap(&host, &garden);
+        settle().await;
+    }
+    pipe.shutdown.cancel();
+    pipe.served.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_session_hears_of_the_resource_that_changed_alone() {
+    for revision in Revision::ALL.into_iter().filter(|revision| revision.is_legacy()) {
+        let (host, garden) = Garden::with_host();
+        let mut pipe = Pipe::agreed(&host, revision).await;
+        for uri in ["garden://rose", "garden://lily"] {
+            pipe.ask(json!(uri), "resources/subscribe", json!({"uri": uri})).await;
+        }
+        garden.dig("lily");
+        assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "garden://lily"}));
+        pipe.ask(json!(1), "resources/unsubscribe", json!({"uri": "garden://lily"})).await;
+        garden.dig("lily");
+        garden.dig("rose");
+        assert_eq!(pipe.hear().await.unwrap()["params"], json!({"uri": "garden://rose"}));
+        assert_eq!(pipe.close().await, Vec::<Value>::new());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_handshake_begins_anew() {
+    let (host, garden) = Garden::with_host();
+    let mut pipe = Pipe::agreed(&host, Revision::V2025_06_18).await;
+    pipe.ask(json!(1), "resources/subscribe", json!({"uri": "garden://rose"})).await;
+    pipe.shake_hands(Revision::V2025_11_25).await;
+    garden.dig("rose");
+    swap(&host, &garden);
+    for _ in 0..3 {
+        assert!(pipe.hear().await.unwrap()["method"].as_str().unwrap().ends_with("list_changed"));
+    }
+    assert_eq!(pipe.close().await, Vec::<Value>::new());
+}
