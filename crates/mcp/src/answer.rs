@@ -67,7 +67,7 @@ pub(crate) enum Asks {
     /// It cannot.
     Nobody,
     /// The call ends with the questions and comes again.
-    NextRound(Box<ThisRound>),
+    NextRound(ThisRound),
     /// By requests of ours, while the call goes on.
     Live(Arc<Session>),
 }

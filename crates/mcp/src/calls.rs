@@ -219,7 +219,7 @@ impl Service {
                 &call.arguments,
             )?;
             call.answers = round.given();
-            return Ok(Asks::NextRound(Box::new(round)));
+            return Ok(Asks::NextRound(round));
         }
         match &peer.session {
             Some(session) if peer.can_be_asked && session.abilities() != Abilities::default() => {

@@ -70,17 +70,17 @@ impl Client {
         Self::able(host, revision, json!({}))
     }
 
-    /// A client of `revision` with a service of its own.
-    pub(crate) fn speaking(service: Arc<Service>, revision: Revision) -> Self {
-        Self::speaking_ably(service, revision, json!({}))
-    }
-
     /// A client that declares `capabilities`.
     pub(crate) fn able(host: &Host, revision: Revision, capabilities: Value) -> Self {
-        Self::speaking_ably(host.service.clone(), revision, capabilities)
+        Self::declaring(host.service.clone(), revision, capabilities)
     }
 
-    fn speaking_ably(service: Arc<Service>, revision: Revision, capabilities: Value) -> Self {
+    /// A client of `revision` with a service of its own.
+    pub(crate) fn speaking(service: Arc<Service>, revision: Revision) -> Self {
+        Self::declaring(service, revision, json!({}))
+    }
+
+    fn declaring(service: Arc<Service>, revision: Revision, capabilities: Value) -> Self {
         let in_flight = Arc::new(InFlight::default());
         let mut peer = Peer {
             caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
@@ -121,8 +121,8 @@ impl Client {
         if !self.revision.is_legacy() {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
-            let declared = meta.as_object_mut().unwrap().entry("io.modelcontextprotocol/clientCapabilities");
-            declared.or_insert_with(|| self.capabilities.clone());
+            let capabilities = meta.as_object_mut().unwrap().entry("io.modelcontextprotocol/clientCapabilities");
+            capabilities.or_insert_with(|| self.capabilities.clone());
         }
         message(id, method, params)
     }

@@ -30,7 +30,7 @@ async fn converse(client: &Client, params: Value, answer: impl Fn(&Value) -> Opt
     let mut questions = Vec::new();
     let mut heard = Heard::default();
     match client.service.answer(request, &client.peer).await {
-        Answer::Silence => {}
+        Answer::Silence | Answer::Listen(_) => {}
         Answer::Whole(whole) => heard.response = Some(serde_json::from_slice(&whole.bytes).unwrap()),
         Answer::Stream(mut stream) => {
             let mut response = Vec::new();
@@ -179,7 +179,7 @@ async fn begun(client: &Client, id: usize, params: Value) -> (AnswerStream, Valu
     let request = request(&message(id, "tools/call", params));
     let Answer::Stream(mut stream) = client.service.answer(request, &client.peer).await else { panic!("no stream") };
     let Some(Frame::Notification(question)) = stream.next().await else { panic!("no question") };
-    (stream, serde_json::from_slice(&question).unwrap())
+    (*stream, serde_json::from_slice(&question).unwrap())
 }
 
 async fn rest(mut stream: AnswerStream) -> String {
