@@ -3,13 +3,12 @@
 //! The second way is why a handler asks before it does anything that may not be done twice.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Call;
@@ -35,7 +34,8 @@ pub struct Asked {
 }
 
 impl ReplySender {
-    /// Asks the person or the client behind the call, and gives an answer for each key.
+    /// Asks the person or the client behind the call, and gives an answer for each key. An answer counts for the very
+    /// question that it was given to: what is asked must be the same when the handler is run again.
     ///
     /// # Errors
     /// `Incapable` when the client cannot answer one of `requests`; `InputRequired` when the handler is to be run again with
@@ -53,7 +53,7 @@ impl ReplySender {
         for (key, request) in requests {
             match self.job().given(&key).map(|given| usable(&request, given)) {
                 Some(Ok(answer)) => drop(answers.insert(key, answer)),
-                Some(Err(wrong)) => missing.push((key, request.again(&wrong))),
+                Some(Err(wrong)) => missing.push((key, request.again(wrong))),
                 None => missing.push((key, request)),
             }
         }
@@ -117,8 +117,10 @@ impl ReplySender {
 
 /// The answer, if it counts.
 fn usable(request: &InputRequest, given: GivenAnswer) -> Result<InputAnswer, String> {
-    if !given.was_asked && !request.may_come_unasked {
-        return Err("it came before it was asked for".to_owned());
+    match &given.asked {
+        None if !request.may_come_unasked => return Err("it came before it was asked for".to_owned()),
+        Some(mark) if *mark != request.mark() => return Err("it was given to another question".to_owned()),
+        _ => {}
     }
     request.check(&given.answer).map(|()| given.answer)
 }
@@ -138,14 +140,18 @@ pub(crate) struct AskingState {
     abilities: Abilities,
     answers: BTreeMap<String, GivenAnswer>,
     is_live: AtomicBool,
+    /// The call on whose behalf this one is made.
+    on_behalf_of: Option<Arc<Job>>,
     /// Fires when the handler lets its call go on as a task.
     wants_to_be_task: CancellationToken,
-    is_task: AtomicBool,
+    /// Fires when the call goes on as a task.
+    is_task: CancellationToken,
     answer_within: Duration,
     task_after: Duration,
     task_timeout: Duration,
     places: OnceLock<Places>,
     place: Mutex<Option<HeldPlace>>,
+    regaining: tokio::sync::Mutex<()>,
 }
 
 impl AskingState {
@@ -154,13 +160,15 @@ impl AskingState {
             abilities: call.abilities,
             answers: call.answers.clone(),
             is_live: AtomicBool::new(call.is_asked_live),
+            on_behalf_of: call.on_behalf_of.clone(),
             wants_to_be_task: CancellationToken::new(),
-            is_task: AtomicBool::new(false),
+            is_task: CancellationToken::new(),
             answer_within: limits.answer_within,
             task_after,
             task_timeout: limits.task_timeout,
             places: OnceLock::new(),
             place: Mutex::default(),
+            regaining: tokio::sync::Mutex::default(),
         }
     }
 }
@@ -178,12 +186,12 @@ impl Job {
 
     /// Whether somebody waits for the handler's questions while it runs.
     pub fn is_asked_live(&self) -> bool {
-        self.asking.is_live.load(Ordering::Acquire)
+        self.chain().any(|job| job.asking.is_live.load(Ordering::Acquire))
     }
 
     /// Whether the call goes on as a task: its request is answered, and only the list of jobs ends it.
     pub fn is_task(&self) -> bool {
-        self.asking.is_task.load(Ordering::Acquire)
+        self.asking.is_task.is_cancelled()
     }
 
     /// After how long without a word the call becomes a task, if its client can come back for it.
@@ -198,17 +206,28 @@ impl Job {
 
     /// Says that the call goes on as a task from now on, for as long as tasks may. Its questions are waited for.
     pub fn go_on_as_task(&self) {
-        self.asking.is_task.store(true, Ordering::Release);
         self.asking.is_live.store(true, Ordering::Release);
+        self.asking.is_task.cancel();
         self.extend(self.asking.task_timeout);
+    }
+
+    /// Takes the time of a task when the call becomes one on whose behalf this one is made; never resolves.
+    pub(crate) async fn follow(&self) {
+        if let Some(job) = self.chain().last().filter(|job| !std::ptr::eq(*job, self)) {
+            job.asking.is_task.cancelled().await;
+            self.extend(self.asking.task_timeout);
+        }
+        std::future::pending::<()>().await;
     }
 
     pub(crate) fn become_task(&self) -> bool {
         if !self.asking.abilities.tasks {
             return false;
         }
-        self.asking.is_live.store(true, Ordering::Release);
-        self.asking.wants_to_be_task.cancel();
+        for job in self.chain() {
+            job.asking.is_live.store(true, Ordering::Release);
+            job.asking.wants_to_be_task.cancel();
+        }
         true
     }
 
@@ -234,37 +253,56 @@ impl Job {
         self.asking.place.lock().take();
     }
 
-    /// Stops the call's clock and gives its place away, for as long as somebody may take to answer.
+    /// This job, the one on whose behalf it is made, and so on.
+    fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |job| job.asking.on_behalf_of.as_deref())
+    }
+
+    /// Stops the clock and gives the place away, for as long as somebody may take to answer: a call on behalf of another
+    /// uses the other one's place and time.
     fn pause(&self) -> Pause<'_> {
-        let now = Instant::now();
-        let left = self.deadline().saturating_duration_since(now);
-        self.set_deadline(now + self.asking.answer_within);
-        let had_place = self.asking.place.lock().take().is_some();
-        Pause { job: self, left, had_place }
+        for job in self.chain() {
+            job.clock.pause(self.asking.answer_within);
+            job.leave_place();
+        }
+        Pause(self)
+    }
+
+    /// Waits for a place again, unless it had none or has one.
+    async fn regain_place(&self) -> Result<(), Error> {
+        let Some(places) = self.asking.places.get() else { return Ok(()) };
+        // Of questions that were asked side by side, one takes the place for all.
+        let _turn = self.asking.regaining.lock().await;
+        if self.asking.place.lock().is_some() {
+            return Ok(());
+        }
+        self.take_place(places).await
     }
 }
 
 /// A call that waits for somebody. Its clock goes on when this is dropped.
-struct Pause<'a> {
-    job: &'a Job,
-    left: Duration,
-    had_place: bool,
-}
+struct Pause<'a>(&'a Job);
 
 impl Pause<'_> {
-    /// Waits for a place again.
+    /// Lets the clock go on, and waits for a place again.
     async fn end(self) -> Result<(), Error> {
-        let Some(places) = self.job.asking.places.get().filter(|_| self.had_place) else { return Ok(()) };
-        tokio::select! {
-            biased;
-            () = self.job.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
-            taken = self.job.take_place(places) => taken,
+        let asker = self.0;
+        drop(self);
+        for job in asker.chain() {
+            tokio::select! {
+                biased;
+                () = asker.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+                regained = job.regain_place() => regained?,
+            }
         }
+        Ok(())
     }
 }
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        self.job.set_deadline(Instant::now() + self.left);
+        for job in self.0.chain() {
+            job.clock.resume();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What an adapter asks of the registry.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,7 @@ use crate::answer_format::AnswerFormat;
 use crate::caller::Caller;
 use crate::completion::CompletionRequest;
 use crate::input::{Abilities, GivenAnswer};
+use crate::job::Job;
 use crate::limits::Budget;
 
 /// One question to the registry: who asks what, from where, with which wishes.
@@ -33,9 +35,9 @@ pub struct Call {
     pub trace_parent: Option<String>,
     /// Whether everything about this call is to be logged, whatever the level; only for who operates the node.
     pub trace: bool,
-    /// Whether it is made on behalf of a call that runs already, so that it need not wait for a place among the
-    /// running ones: were both to wait, each could wait for the other.
-    pub holds_place: bool,
+    /// The call that runs already and on whose behalf it is made, so that it need not wait for a place among the
+    /// running ones: were both to wait, each could wait for the other. While it asks, both wait.
+    pub on_behalf_of: Option<Arc<Job>>,
     /// What the client can do for the handler.
     pub abilities: Abilities,
     /// Whether somebody waits for the handler's questions while it runs; otherwise it is run again with the answers.
@@ -59,7 +61,7 @@ impl Call {
             log_level: None,
             trace_parent: None,
             trace: false,
-            holds_place: false,
+            on_behalf_of: None,
             abilities: Abilities::default(),
             is_asked_live: false,
             answers: BTreeMap::new(),

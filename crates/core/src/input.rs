@@ -6,8 +6,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::schema::Schema;
+
+/// Of a hash, as many bytes as make a mark.
+const MARK_BYTES: usize = 16;
 
 /// What the client behind a call can do for its handler; nothing unless it said so.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,6 +79,8 @@ pub struct InputRequest {
     pub wanted: Wanted,
     /// Whether an answer counts that comes with a call before it was asked for. Never for a consent.
     pub may_come_unasked: bool,
+    /// What was wrong with the last answer, where it is asked again.
+    pub remark: Option<String>,
 }
 
 /// What a handler wants to have.
@@ -123,8 +129,8 @@ pub type InputAnswers = BTreeMap<String, InputAnswer>;
 pub struct GivenAnswer {
     /// What it says.
     pub answer: InputAnswer,
-    /// Whether it was asked for, which an adapter can prove.
-    pub was_asked: bool,
+    /// The [`InputRequest::mark`] of what it answers; none when it came unasked. An adapter can prove it.
+    pub asked: Option<String>,
 }
 
 impl InputRequest {
@@ -149,7 +155,7 @@ impl InputRequest {
     }
 
     fn new(wanted: Wanted) -> Self {
-        Self { wanted, may_come_unasked: false }
+        Self { wanted, may_come_unasked: false, remark: None }
     }
 
     /// The same, whose answer may come with the call before it was asked for.
@@ -185,11 +191,27 @@ impl InputRequest {
     }
 
     /// The same, with what was wrong with the last answer.
-    pub(crate) fn again(mut self, wrong: &str) -> Self {
-        if let Wanted::Form { message, .. } | Wanted::Url { message, .. } = &mut self.wanted {
-            message.push_str(&format!("\n(The last answer did not fit: {wrong})"));
-        }
-        self
+    pub(crate) fn again(self, wrong: String) -> Self {
+        Self { remark: Some(wrong), ..self }
+    }
+
+    /// Tells questions apart: a yes to one is none to another, though both be asked under one key. The address that a
+    /// person is sent to may be another each time.
+    pub fn mark(&self) -> String {
+        let text = match &self.wanted {
+            Wanted::Form { message, schema } => format!("form\n{}\n{schema}", Value::from(message.as_str())),
+            Wanted::Url { message, .. } => format!("url\n{message}"),
+            Wanted::Sampling(params) => format!("sampling\n{}", Value::Object(params.clone())),
+            Wanted::Roots => "roots".to_owned(),
+        };
+        Sha256::digest(text).iter().take(MARK_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The text for the person, with the remark.
+    pub fn told(&self) -> Option<String> {
+        let (Wanted::Form { message, .. } | Wanted::Url { message, .. }) = &self.wanted else { return None };
+        let remark = self.remark.as_ref().map(|wrong| format!("\n(The last answer did not fit: {wrong})"));
+        Some(format!("{message}{}", remark.unwrap_or_default()))
     }
 }
 

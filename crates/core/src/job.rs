@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -15,12 +14,11 @@ use crate::answer_format::AnswerFormat;
 use crate::asking::AskingState;
 use crate::call::{Call, LogLevel, Target, Variables};
 use crate::caller::Caller;
+use crate::clock::Clock;
 use crate::error::ErrorKind;
 use crate::limits::{Budget, Limits};
+use crate::pace::Pace;
 use crate::principal::Principal;
-
-/// Stands for "no deadline": a longer timeout cannot be added to every instant.
-const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// Names a job; unguessable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,13 +94,12 @@ pub struct Job {
     pub(crate) inline: Budget,
     format: Option<AnswerFormat>,
     pub(crate) wants_progress: bool,
+    pub(crate) pace: Mutex<Pace>,
     pub(crate) log_level: Option<LogLevel>,
     /// Fires when the adapter wants the call to end; means nothing once its answer has ended.
     wish: CancellationToken,
     cancellation: CancellationToken,
-    deadline: Mutex<Instant>,
-    /// Told when the deadline moves, which may be towards us.
-    deadline_moved: Notify,
+    pub(crate) clock: Clock,
     /// Whether its answer has ended while its work goes on.
     is_in_background: AtomicBool,
     pub(crate) asking: AskingState,
@@ -113,6 +110,7 @@ pub struct Job {
     bytes: AtomicU64,
     state: Mutex<(JobState, Option<Duration>)>,
     timed_out: AtomicBool,
+    was_unanswered: AtomicBool,
 }
 
 impl Job {
@@ -135,11 +133,11 @@ impl Job {
             inline,
             format: call.format,
             wants_progress: call.wants_progress,
+            pace: Mutex::default(),
             log_level: call.log_level,
             wish: call.cancellation,
             cancellation: CancellationToken::new(),
-            deadline: Mutex::new(started + timeout.min(TIMEOUT_MAX)),
-            deadline_moved: Notify::new(),
+            clock: Clock::new(timeout),
             is_in_background: AtomicBool::new(false),
             asking,
             result: OnceLock::new(),
@@ -149,6 +147,7 @@ impl Job {
             bytes: AtomicU64::new(0),
             state: Mutex::new((JobState::Waiting, None)),
             timed_out: AtomicBool::new(false),
+            was_unanswered: AtomicBool::new(false),
         }
     }
 
@@ -204,28 +203,20 @@ impl Job {
 
     /// When the job is ended for having run too long.
     pub fn deadline(&self) -> Instant {
-        *self.deadline.lock()
+        self.clock.deadline()
     }
 
     /// Lets the job run for `time` from now on at least: work that goes on when its answer has ended has bounds of its
     /// own.
     pub fn extend(&self, time: Duration) {
-        let until = Instant::now() + time.min(TIMEOUT_MAX);
-        self.set_deadline(until.max(self.deadline()));
-    }
-
-    pub(crate) fn set_deadline(&self, deadline: Instant) {
-        *self.deadline.lock() = deadline;
-        self.deadline_moved.notify_one();
+        self.clock.extend(time);
     }
 
     /// Ends the job when its deadline has passed; never resolves.
     pub(crate) async fn watch_deadline(&self) {
-        while Instant::now() < self.deadline() {
-            tokio::select! {
-                () = tokio::time::sleep_until(self.deadline()) => {}
-                () = self.deadline_moved.notified() => {}
-            }
+        tokio::select! {
+            () = self.clock.run_out() => {}
+            () = self.follow() => {}
         }
         self.time_out();
         std::future::pending::<()>().await;
@@ -282,6 +273,7 @@ impl Job {
     fn time_out(&self) {
         if !self.is_cancelled() {
             self.timed_out.store(true, Ordering::Relaxed);
+            self.was_unanswered.store(self.clock.is_paused(), Ordering::Relaxed);
             self.cancel();
         }
     }
@@ -289,6 +281,11 @@ impl Job {
     /// Whether it was its deadline that cancelled it.
     pub(crate) fn has_timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was cancelled because nobody answered what it asked.
+    pub(crate) fn was_unanswered(&self) -> bool {
+        self.was_unanswered.load(Ordering::Relaxed)
     }
 
     /// How long it may run.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
@@ -69,6 +70,15 @@ impl Jobs {
         };
         jobs.sort_by_key(|job| std::cmp::Reverse(job.started_at));
         jobs
+    }
+
+    /// The job called `id`, if `caller` sees it: open, or one of the last that ended.
+    pub fn get(&self, id: &str, caller: &Caller) -> Option<JobStatus> {
+        let id = JobId(Uuid::try_parse(id.trim()).ok()?);
+        let table = self.table.lock();
+        let open = table.open.get(&id).map(|job| job.status());
+        let found = open.or_else(|| table.ended.iter().find(|job| job.id == id).cloned());
+        found.filter(|job| may_see(caller, &job.caller))
     }
 
     /// Cancels an open job that `caller` sees; false when there is none of that id.

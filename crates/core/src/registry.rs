@@ -143,7 +143,7 @@ impl Registry {
         };
         let inline = budget.and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
-        let places = (!call.holds_place).then(|| Places {
+        let places = call.on_behalf_of.is_none().then(|| Places {
             of_one: share.as_ref().map(|share| share.running.clone()),
             of_all: self.running.clone(),
         });
@@ -271,6 +271,8 @@ impl Execution {
                 biased;
                 () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
                 taken = self.job.take_place(places) => taken?,
+                // Asked only when there is no place at once.
+                () = self.say_that_it_waits() => return Err(self.reason_of_cancellation()),
             }
         }
         self.job.enter(JobState::Running);
@@ -287,7 +289,17 @@ impl Execution {
         }
     }
 
+    /// Tells who wants to hear of progress why nothing happens; never resolves.
+    async fn say_that_it_waits(&self) {
+        // Whoever does not listen any more has dropped the reply, which cancels the job.
+        let _ = self.sender.progress(0.0, None, Some("waiting for a place".to_owned())).await;
+        std::future::pending().await
+    }
+
     fn reason_of_cancellation(&self) -> Error {
+        if self.job.was_unanswered() {
+            return Error::new(ErrorKind::TimedOut, "the call asked for something, and nobody answered in time");
+        }
         if self.job.has_timed_out() {
             let seconds = self.job.time_limit().as_secs_f64();
             return Error::new(ErrorKind::TimedOut, format!("the call was ended after {seconds:.1} s, its time limit"))

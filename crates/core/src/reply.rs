@@ -58,6 +58,17 @@ pub struct BodyHead {
     pub bounds: Budget,
     /// What stays the same whenever it is asked for; none for rows of the moment.
     pub lasting: Option<Lasting>,
+    /// The file whose bytes the body is; none for rows.
+    pub file: Option<BodyFile>,
+}
+
+/// What is known of a file whose bytes a body is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyFile {
+    /// What it is called, without folders.
+    pub name: String,
+    /// Its media type, as whoever declared it says.
+    pub media_type: Option<String>,
 }
 
 /// What is known of a body that is the same whenever it is asked for.
@@ -263,9 +274,9 @@ impl ReplySender {
     }
 
     /// Says how far the call is; nothing happens unless the caller asked for progress. What is no
-    /// number (a division by zero) is not told.
+    /// number (a division by zero) is not told, nor what does not rise or comes too soon after other news.
     pub async fn progress(&self, done: f64, total: Option<f64>, message: Option<String>) -> Result<(), Error> {
-        if !self.job.wants_progress || !done.is_finite() {
+        if !self.job.wants_progress || !done.is_finite() || !self.job.pace.lock().admits(done) {
             return Ok(());
         }
         let total = total.filter(|total| total.is_finite());

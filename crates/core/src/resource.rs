@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use crate::access::Access;
 use crate::call::Variables;
+use crate::caller::Caller;
 use crate::completion::Completer;
 use crate::content::{Annotations, Icon};
 use crate::error::Error;
@@ -136,13 +137,14 @@ pub trait ResourceLister: Send + Sync + 'static {
 /// Tells whether what a resource holds has changed, for those who want to hear of it.
 #[async_trait]
 pub trait Watcher: Send + Sync + 'static {
-    /// A stamp of what the resource holds now for `principal`: as long as it is equal, nothing has changed. None when
-    /// the resource is gone. `variables` are those of its template, percent-decoded. Must be cheap: it is asked for
-    /// again and again while somebody listens.
+    /// A stamp of what the resource holds now for `caller`: as long as it is equal, nothing has changed. None when the
+    /// resource is gone, is not yet, or is not the caller's. `variables` are those of its template, percent-decoded.
+    /// Must be cheap: it is asked for again and again while somebody listens. A caller and not its principal alone,
+    /// because those who showed nothing are told apart by their addresses.
     ///
     /// # Errors
     /// When it cannot be told now; it counts as unchanged then.
-    async fn stamp(&self, variables: &Variables, principal: &Principal) -> Result<Option<String>, Error>;
+    async fn stamp(&self, variables: &Variables, caller: &Caller) -> Result<Option<String>, Error>;
 }
 
 impl fmt::Debug for Resource {

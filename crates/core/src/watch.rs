@@ -113,7 +113,7 @@ impl Watch {
             return Err(not_found("resource", uri, Vec::new()));
         }
         let found = found(&snapshot, uri, caller);
-        self.shared.table.lock().subscribe(self.id, uri, &caller.principal, found)?;
+        self.shared.table.lock().subscribe(self.id, uri, &Arc::new(stateless(caller)), found)?;
         self.state.lock().caller.get_or_insert_with(|| stateless(caller));
         self.shared.keep_polling();
         Ok(())
@@ -181,7 +181,7 @@ impl Watch {
         let found: Vec<_> = found.collect();
         {
             let mut table = self.shared.table.lock();
-            table.attach(self.id, &caller.principal, found);
+            table.attach(self.id, &Arc::new(stateless(caller)), found);
             if is_swapped {
                 table.mark_all(self.id);
             }

@@ -21,7 +21,9 @@ pub(crate) const UNFINISHED: &str = ".tmp";
 #[derive(Debug, Clone)]
 pub struct Destination {
     path: PathBuf,
-    format: AnswerFormat,
+    format: Option<AnswerFormat>,
+    /// Whether somebody said the format, and not the name of the file.
+    is_said: bool,
     overwrites: bool,
 }
 
@@ -49,8 +51,18 @@ impl Destination {
     /// # Errors
     /// When its name says no format, when it could not be written there, or when it exists and must not be overwritten.
     pub fn new(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
-        let Some(format) = format.or_else(|| format_of(&path)) else { return Err(FetchError::NoFormat { path }) };
-        let destination = Self { path, format, overwrites };
+        let destination = Self::of_any(path, format, overwrites)?;
+        destination.format_of_rows()?;
+        Ok(destination)
+    }
+
+    /// The same where a file may come that has no format of rows: whether its name must say one is known later.
+    ///
+    /// # Errors
+    /// When it could not be written there, or when it exists and must not be overwritten.
+    pub fn of_any(path: PathBuf, format: Option<AnswerFormat>, overwrites: bool) -> Result<Self, FetchError> {
+        let is_said = format.is_some();
+        let destination = Self { format: format.or_else(|| format_of(&path)), path, is_said, overwrites };
         destination.check()?;
         Ok(destination)
     }
@@ -60,14 +72,24 @@ impl Destination {
         &self.path
     }
 
-    /// Its format.
+    /// Its format; that of streams of Arrow where nothing says one.
     pub fn format(&self) -> AnswerFormat {
-        self.format
+        self.format.unwrap_or(AnswerFormat::Arrow)
+    }
+
+    /// The format in which rows are written.
+    pub(crate) fn format_of_rows(&self) -> Result<AnswerFormat, FetchError> {
+        self.format.ok_or_else(|| FetchError::NoFormat { path: self.path.clone() })
+    }
+
+    /// The format that somebody asked for.
+    pub(crate) fn format_said(&self) -> Option<AnswerFormat> {
+        self.format.filter(|_| self.is_said)
     }
 
     /// Whether its name does not say its format.
     pub(crate) fn names_other_format(&self) -> bool {
-        format_of(&self.path) != Some(self.format)
+        format_of(&self.path) != self.format
     }
 
     /// Begins the file, beside where it will be.
@@ -140,6 +162,11 @@ impl Unfinished {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         self.bytes += bytes.len() as u64;
         self.file.write_all(bytes).map_err(FetchError::disk(&self.destination.path, "written"))
+    }
+
+    /// How many bytes it has so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Gives the file its name, now that it is whole, and tells how many bytes it has.

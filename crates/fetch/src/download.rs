@@ -8,6 +8,7 @@ use std::pin::pin;
 
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
+use tidegate_core::AnswerFormat;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,7 @@ use crate::options::FetchOptions;
 use crate::partial::Partial;
 use crate::tally::Tally;
 use crate::words::printable;
-use crate::writing::{Held, Writing};
+use crate::writing::{Form, Held, Writing};
 
 /// More connections to one server help nobody.
 const PARALLEL_MAX: usize = 32;
@@ -59,10 +60,11 @@ pub async fn fetch(
     let manifest = until(stop, following::read(&client, address)).await?;
     // What is known to be too little is not fetched at all.
     refuse_incomplete(&manifest, client.options())?;
+    let form = form(&manifest, destination)?;
     let (to, id) = (destination.clone(), address.id());
     let partial = blocking(move || Partial::open(&to, id)).await?;
     let tally = Tally::new(client.options().heard_by.clone());
-    let download = Download { client: &client, address, destination, partial: &partial, tally: &tally };
+    let download = Download { client: &client, address, destination, form, partial: &partial, tally: &tally };
     let fetched = download.run(manifest, stop).await;
     partial.rest().await;
     match fetched {
@@ -82,6 +84,7 @@ struct Download<'a> {
     client: &'a Client,
     address: &'a ResultAddress,
     destination: &'a Destination,
+    form: Form,
     partial: &'a Partial,
     tally: &'a Tally,
 }
@@ -96,7 +99,7 @@ impl Download<'_> {
         let (sender, receiver) = mpsc::channel(1);
         let bring = until(&stop, self.bring(&manifest, sender));
         let write = async {
-            let written = write(Writing::new(file, self.destination.format()), receiver).await;
+            let written = write(Writing::new(file, self.form), receiver).await;
             if written.is_err() {
                 stop.cancel();
             }
@@ -111,7 +114,8 @@ impl Download<'_> {
         let rows = writing.rows;
         let incomplete = (manifest.status == Status::Incomplete).then(|| reason(&manifest));
         let is_part = incomplete.is_some();
-        let bytes = blocking(move || writing.finish(is_part)).await?;
+        let length = manifest.file.as_ref().filter(|_| self.form == Form::File && !is_part).map(|file| file.bytes);
+        let bytes = blocking(move || writing.finish(is_part, length)).await?;
         Ok(Fetched { path: self.destination.path().to_owned(), rows, bytes, incomplete })
     }
 
@@ -168,6 +172,16 @@ async fn write(mut writing: Writing, mut blocks: mpsc::Receiver<Held>) -> Result
     Ok(writing)
 }
 
+/// What becomes of the rows of `manifest`: those that are the bytes of a file become that file, unless blocks are wanted.
+fn form(manifest: &Manifest, destination: &Destination) -> Result<Form, FetchError> {
+    match (&manifest.file, destination.format_said()) {
+        (None, _) => destination.format_of_rows().map(Form::Rows),
+        (Some(_), None) => Ok(Form::File),
+        (Some(_), Some(AnswerFormat::Arrow)) => Ok(Form::Rows(AnswerFormat::Arrow)),
+        (Some(_), Some(format)) => Err(FetchError::HoldsFile { format }),
+    }
+}
+
 fn refuse_incomplete(manifest: &Manifest, options: &FetchOptions) -> Result<(), FetchError> {
     match manifest.status {
         Status::Incomplete if !options.takes_incomplete => {
@@ -217,9 +231,9 @@ fn command(address: &ResultAddress, destination: &Destination, options: &FetchOp
     let link = if address.link().is_some() { "?link=…" } else { "" };
     let path = destination.path().display().to_string().replace('\'', r"'\''");
     let mut command = format!("tidegate fetch '{address}{link}' -o '{path}'");
-    if destination.names_other_format() {
+    if let Some(format) = destination.format_said().filter(|_| destination.names_other_format()) {
         command.push_str(" --format ");
-        command.push_str(destination.format().name());
+        command.push_str(format.name());
     }
     if options.takes_incomplete {
         command.push_str(" --partial");

@@ -17,6 +17,8 @@ pub enum FetchError {
     Address(#[from] AddressError),
     #[error("{}: a result can be written as arrow, ndjson, csv, json or parquet; name one with --format", .path.display())]
     NoFormat { path: PathBuf },
+    #[error("the result holds a file, which is no table to be written as {}; without --format it is written as it is", .format.name())]
+    HoldsFile { format: tidegate_core::AnswerFormat },
     #[error("{} exists; --force overwrites it", .path.display())]
     Exists { path: PathBuf },
     #[error("{}: {what}", .path.display())]
@@ -55,6 +57,8 @@ pub enum FetchError {
     Garbage { subject: String, what: String },
     #[error("the server's block {block} is damaged: {what}")]
     Damaged { block: u64, what: String },
+    #[error("the server's file has {wanted} bytes, and {bytes} came")]
+    OtherLength { wanted: u64, bytes: u64 },
     #[error("the result changed while it was fetched; fetch it again")]
     Changed,
     #[error("the result has not grown for {minutes} minutes; its query may hang")]

@@ -23,6 +23,15 @@ pub(crate) struct Manifest {
     pub(crate) blocks: Vec<Block>,
     #[serde(default)]
     links: Option<Links>,
+    /// The file whose bytes its rows are; none for rows of a query.
+    #[serde(default)]
+    pub(crate) file: Option<StoredFile>,
+}
+
+/// A file that a result holds.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct StoredFile {
+    pub(crate) bytes: u64,
 }
 
 /// How far a result is.

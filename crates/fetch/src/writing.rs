@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use arrow::array::RecordBatch;
+use arrow::array::{AsArray, RecordBatch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
@@ -23,10 +23,19 @@ pub(crate) struct Held {
     pub(crate) path: PathBuf,
 }
 
+/// What rows become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Rows in a format.
+    Rows(AnswerFormat),
+    /// The file whose bytes they are.
+    File,
+}
+
 /// The file so far.
 pub(crate) struct Writing {
     file: Unfinished,
-    format: AnswerFormat,
+    form: Form,
     /// There when the first block said what the columns are.
     body: Option<(SchemaRef, Body)>,
     pub(crate) rows: u64,
@@ -37,11 +46,13 @@ enum Body {
     /// As they come; every block has the same columns.
     Arrow(Box<StreamWriter<Vec<u8>>>),
     Rendered(BodyWriter),
+    /// The bytes themselves.
+    File,
 }
 
 impl Writing {
-    pub(crate) fn new(file: Unfinished, format: AnswerFormat) -> Self {
-        Self { file, format, body: None, rows: 0 }
+    pub(crate) fn new(file: Unfinished, form: Form) -> Self {
+        Self { file, form, body: None, rows: 0 }
     }
 
     /// Writes the rows of `held`.
@@ -70,7 +81,7 @@ impl Writing {
     fn body(&mut self, held: &Held, schema: &SchemaRef) -> Result<&mut Body, FetchError> {
         let (first, body) = match self.body.take() {
             Some(body) => self.body.insert(body),
-            None => self.body.insert((schema.clone(), Body::new(self.format, schema)?)),
+            None => self.body.insert((schema.clone(), Body::new(self.form, schema)?)),
         };
         if first.fields() != schema.fields() {
             return Err(damaged(held, "its columns are others than those of the first block".to_owned()));
@@ -79,22 +90,26 @@ impl Writing {
     }
 
     /// Ends the file, gives it its name, and tells how many bytes it has. `is_part` says that the answer had more rows;
-    /// formats with a place for that say it.
-    pub(crate) fn finish(mut self, is_part: bool) -> Result<u64, FetchError> {
+    /// formats with a place for that say it. A file that must have a `length` gets no name with another one.
+    pub(crate) fn finish(mut self, is_part: bool, length: Option<u64>) -> Result<u64, FetchError> {
         if let Some((_, body)) = self.body {
             self.file.write(&body.finish(is_part)?)?;
+        }
+        if let Some(wanted) = length.filter(|wanted| *wanted != self.file.bytes()) {
+            return Err(FetchError::OtherLength { wanted, bytes: self.file.bytes() });
         }
         self.file.finish()
     }
 }
 
 impl Body {
-    fn new(format: AnswerFormat, schema: &SchemaRef) -> Result<Self, FetchError> {
-        Ok(match format {
-            AnswerFormat::Arrow => {
+    fn new(form: Form, schema: &SchemaRef) -> Result<Self, FetchError> {
+        Ok(match form {
+            Form::File => Self::File,
+            Form::Rows(AnswerFormat::Arrow) => {
                 Self::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema).map_err(unwritable)?))
             }
-            format => Self::Rendered(BodyWriter::new(format, schema).map_err(FetchError::Format)?),
+            Form::Rows(format) => Self::Rendered(BodyWriter::new(format, schema).map_err(FetchError::Format)?),
         })
     }
 
@@ -106,6 +121,7 @@ impl Body {
                 Ok(std::mem::take(writer.get_mut()).into())
             }
             Self::Rendered(writer) => writer.write(batch).map_err(FetchError::Format),
+            Self::File => bytes_of(batch),
         }
     }
 
@@ -113,6 +129,7 @@ impl Body {
     fn finish(self, is_part: bool) -> Result<bytes::Bytes, FetchError> {
         match self {
             Self::Arrow(writer) => Ok(writer.into_inner().map_err(unwritable)?.into()),
+            Self::File => Ok(bytes::Bytes::new()),
             Self::Rendered(mut writer) => {
                 if is_part {
                     writer.mark_truncated();
@@ -121,6 +138,13 @@ impl Body {
             }
         }
     }
+}
+
+/// The bytes that the rows of `batch` are.
+fn bytes_of(batch: &RecordBatch) -> Result<bytes::Bytes, FetchError> {
+    let column = batch.columns().first().and_then(|column| column.as_binary_opt::<i32>());
+    let column = column.ok_or_else(|| FetchError::Format(Error::internal("the blocks of the file hold no bytes")))?;
+    Ok(column.iter().flatten().flatten().copied().collect::<Vec<u8>>().into())
 }
 
 fn damaged(held: &Held, what: String) -> FetchError {

@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tidegate_core::{Asked, InputAnswer};
+use tidegate_core::{Asked, InputAnswer, Wanted};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::jsonrpc::Response;
 use crate::wire::{input_answer, input_request, request};
 
-/// Requests of one session that wait for an answer; more are not asked.
-const WAITING_MAX: usize = 64;
+/// Requests of one session that wait for an answer; more are not asked. Fewer than the requests that a connection may have
+/// open at once: were all of these to wait for answers, nothing would be heard any more, and so no answer.
+const WAITING_MAX: usize = 32;
 
 /// The requests of one session that wait for an answer.
 #[derive(Debug, Default)]
@@ -36,7 +38,11 @@ impl Questions {
         }
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         waiting.insert(id, asked.answer);
-        let (method, params) = input_request(&asked.request);
+        let (method, mut params) = input_request(&asked.request);
+        if let Wanted::Url { .. } = asked.request.wanted {
+            // Legacy clients are told under it when the person is done, where a server knows.
+            params["elicitationId"] = Uuid::new_v4().to_string().into();
+        }
         Some(request(id, method, &params))
     }
 

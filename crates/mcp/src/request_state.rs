@@ -5,7 +5,7 @@
 //!
 //! [MCP 2026-07-28, Server Requirements](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow)
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use base64::Engine;
@@ -47,8 +47,8 @@ struct Used {
 /// What one round of a call asked, and what it had been told before.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// The keys that were asked for.
-    pub(crate) asked: BTreeSet<String>,
+    /// What was asked for: the mark of each question, by key.
+    pub(crate) asked: BTreeMap<String, String>,
     /// Answers of earlier rounds, by key.
     pub(crate) answers: BTreeMap<String, Told>,
 }
@@ -57,7 +57,16 @@ pub(crate) struct Round {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) result: Value,
-    pub(crate) was_asked: bool,
+    /// The mark of the question that it answers; none when it came unasked.
+    pub(crate) asked: Option<String>,
+}
+
+/// A state that holds, and was not used until now.
+pub(crate) struct Opened {
+    pub(crate) round: Round,
+    owner: String,
+    expires_ms: u64,
+    nonce: Uuid,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,11 +105,11 @@ impl RequestStates {
         Ok(URL_SAFE_NO_PAD.encode([&signature[..], &payload].concat()))
     }
 
-    /// The round that `text` stands for, if it was given to `caller` for `request`. It is used up by that.
+    /// The round that `text` stands for, if it was given to `caller` for `request`.
     ///
     /// # Errors
-    /// `-32602` for one that is not signed by us, another's, of another request, over, or used.
-    pub(crate) fn open(&self, text: &str, request: &str, caller: &Caller) -> Result<Round, RpcError> {
+    /// `-32602` for one that is not signed by us, another's, of another request, or over.
+    pub(crate) fn open(&self, text: &str, request: &str, caller: &Caller) -> Result<Opened, RpcError> {
         // One answer for all that was never given to this caller for this request: it learns nothing of others.
         let foreign = || {
             RpcError::invalid_params(
@@ -113,16 +122,25 @@ impl RequestStates {
         if !self.seal.has_signed(PURPOSE, &[payload], signature) {
             return Err(foreign());
         }
-        let state: State = serde_json::from_slice(payload).map_err(|_| foreign())?;
-        if state.owner != Owner::of(caller).to_text() || state.request != request {
+        let State { round, owner, request: of_request, expires_ms, nonce } =
+            serde_json::from_slice(payload).map_err(|_| foreign())?;
+        if owner != Owner::of(caller).to_text() || of_request != request {
             return Err(foreign());
         }
-        let now_ms = self.now_ms();
-        if state.expires_ms <= now_ms {
+        if expires_ms <= self.now_ms() {
             return Err(RpcError::invalid_params("the requestState has expired; call again without it"));
         }
-        self.used.lock().add(state.nonce, state.expires_ms, state.owner, now_ms)?;
-        Ok(state.round)
+        Ok(Opened { round, owner, expires_ms, nonce })
+    }
+
+    /// Uses a state up.
+    ///
+    /// # Errors
+    /// `-32602` when it was used before, `-31000` when too many were used lately.
+    pub(crate) fn use_up(&self, opened: Opened) -> Result<Round, RpcError> {
+        let Opened { round, owner, expires_ms, nonce } = opened;
+        self.used.lock().add(nonce, expires_ms, owner, self.now_ms())?;
+        Ok(round)
     }
 
     fn now_ms(&self) -> u64 {

@@ -55,26 +55,21 @@ impl ThisRound {
         if request.mentions("inputResponses") || request.mentions("requestState") {
             params = request.params()?;
         }
-        let mut answers = BTreeMap::new();
-        let mut asked = None;
-        if let Some(state) = &params.state {
-            let round = states.open(state, &named(method, target, arguments), caller)?;
-            answers = round.answers;
-            asked = Some(round.asked);
-        }
-        let responses = params.responses.unwrap_or_default();
-        if responses.len() > ANSWERS_MAX {
-            return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
-        }
-        for (key, result) in responses {
-            let was_asked = asked.as_ref().is_some_and(|asked| asked.contains(&key));
-            match input_answer(&result) {
-                Ok(_) => drop(answers.insert(key, Told { result, was_asked })),
-                Err(wrong) if was_asked => {
-                    return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
-                }
-                // What was not asked for is passed over.
-                Err(_) => {}
+        let opened = match &params.state {
+            Some(state) => Some(states.open(state, &named(method, target, arguments), caller)?),
+            None => None,
+        };
+        let asked = opened.as_ref().map(|opened| &opened.round.asked);
+        let given = read_answers(params.responses.unwrap_or_default(), asked)?;
+        // After the answers were read: whoever answered wrongly may answer again.
+        let mut answers = match opened {
+            Some(opened) => states.use_up(opened)?.answers,
+            None => BTreeMap::new(),
+        };
+        for (key, told) in given {
+            // What was asked for is never replaced by what was not.
+            if told.asked.is_some() || answers.get(&key).is_none_or(|earlier| earlier.asked.is_none()) {
+                answers.insert(key, told);
             }
         }
         Ok(Self { states: states.clone(), caller: caller.clone(), method, answers })
@@ -84,7 +79,7 @@ impl ThisRound {
     pub(crate) fn given(&self) -> BTreeMap<String, GivenAnswer> {
         let given = self.answers.iter().filter_map(|(key, told)| {
             let answer = input_answer(&told.result).ok()?;
-            Some((key.clone(), GivenAnswer { answer, was_asked: told.was_asked }))
+            Some((key.clone(), GivenAnswer { answer, asked: told.asked.clone() }))
         });
         given.collect()
     }
@@ -101,10 +96,33 @@ impl ThisRound {
         arguments: &Map<String, Value>,
     ) -> Result<Bytes, RpcError> {
         let requests = wanted.requests().iter().map(|(key, request)| (key.as_str(), request));
-        let asked = requests.clone().map(|(key, _)| key.to_owned()).collect();
+        let asked = requests.clone().map(|(key, request)| (key.to_owned(), request.mark())).collect();
         let round = Round { asked, answers: self.answers };
         let state = self.states.seal(round, named(self.method, target, arguments), &self.caller)?;
         let members = format!("\"inputRequests\":{},\"requestState\":{}", input_requests(requests), json!(state));
         Ok(envelope.of_type(ResultType::InputRequired).whole(&members, &Metadata::new(), None))
     }
+}
+
+/// The answers of one request, of which `asked` were asked for.
+fn read_answers(
+    responses: Map<String, Value>,
+    asked: Option<&BTreeMap<String, String>>,
+) -> Result<BTreeMap<String, Told>, RpcError> {
+    if responses.len() > ANSWERS_MAX {
+        return Err(RpcError::invalid_params(format!("inputResponses holds more than {ANSWERS_MAX} answers")));
+    }
+    let mut answers = BTreeMap::new();
+    for (key, result) in responses {
+        let asked = asked.and_then(|asked| asked.get(&key)).cloned();
+        match input_answer(&result) {
+            Ok(_) => drop(answers.insert(key, Told { result, asked })),
+            Err(wrong) if asked.is_some() => {
+                return Err(RpcError::invalid_params(format!("inputResponses[{key:?}] is wrong: {wrong}")));
+            }
+            // What was not asked for is passed over.
+            Err(_) => {}
+        }
+    }
+    Ok(answers)
 }

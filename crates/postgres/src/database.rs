@@ -2,13 +2,15 @@
 //! statement of a caller has passed before it comes here.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Statement, Transaction};
+use tidegate_query::{
+    Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, Transaction, stamp_of_shape,
+};
 
 use crate::catalog;
 use crate::connect::Target;
@@ -22,11 +24,15 @@ use crate::transaction::ROLLBACK;
 
 /// How long closing waits for what still runs.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+/// How long what the server said of its tables is good enough for those who listen, in seconds.
+const STAMP_KEPT_SECONDS: u64 = 5;
 
 /// A PostgreSQL database. It connects when it is asked, so that one that cannot be reached hurts nothing but the calls
 /// to it, and is there again as soon as it can be reached.
 pub struct PostgresDatabase {
     server: Arc<Server>,
+    stamps: Stamps,
+    opened: Instant,
 }
 
 impl PostgresDatabase {
@@ -38,7 +44,8 @@ impl PostgresDatabase {
         let name: Arc<str> = name.into().into();
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
-        Ok(Self { server: Arc::new(Server::new(name, pool, options)) })
+        let server = Arc::new(Server::new(name, pool, options));
+        Ok(Self { server, stamps: Stamps::default(), opened: Instant::now() })
     }
 
     /// What the login role, and those that calls run as, could do beyond reading.
@@ -107,6 +114,14 @@ impl Database for PostgresDatabase {
             lease.rests();
         }
         end(lease, outcome).await
+    }
+
+    /// Of the columns, or of the names of the tables, as the role of `principal` sees them; rows change all the time, and
+    /// nobody is told of that. The server is asked every [`STAMP_KEPT_SECONDS`] at most.
+    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
+        let moment = self.opened.elapsed().as_secs() / STAMP_KEPT_SECONDS;
+        self.stamps.get(key, moment, stamp_of_shape(self, table, principal)).await
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tidegate_core::{BodyHead, Budget, Error, Job, Metadata, ReplySender};
+use tidegate_core::{BodyHead, Budget, Error, Metadata};
 
 use self::batches::BatchAnswer;
 use self::bound::{Bound, Cut};
@@ -23,15 +23,15 @@ use crate::structured::Structured;
 
 pub(crate) use self::bound::{Hints, Next};
 pub(crate) use self::outlet::stored_result_link;
-pub(crate) use self::progress::Progress;
+pub(crate) use self::progress::{Progress, Stage};
 
 /// Answers whose budget is larger are text alone: the same rows as data would have to be gathered.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
 
 /// What is known of an answer before its rows.
 pub(crate) struct Prospect<'a> {
-    pub(crate) job: &'a Job,
-    pub(crate) reply: &'a ReplySender,
+    /// Whose answer it is, where it goes, and how far it is.
+    pub(crate) progress: &'a Progress<'a>,
     /// Rows that are wanted at most.
     pub(crate) rows_max: Option<u64>,
     pub(crate) form: Form,
@@ -149,10 +149,10 @@ impl<'a> Answer<'a> {
 
 impl<'a> Prospect<'a> {
     fn way(&self) -> (Bound, Outlet<'a>) {
-        let bound = Bound::of(self.rows_max, self.job.inline_budget());
+        let bound = Bound::of(self.rows_max, self.progress.job().inline_budget());
         let bounds = Budget { rows: bound.rows_max, bytes: bound.bytes_max };
         let body = self.form.media_type(self.is_list);
-        let body = body.map(|media_type| BodyHead { media_type, bounds, lasting: None });
-        (bound, Outlet::new(self.job, self.reply, body, self.started))
+        let body = body.map(|media_type| BodyHead { media_type, bounds, lasting: None, file: None });
+        (bound, Outlet::new(self.progress, body, self.started))
     }
 }

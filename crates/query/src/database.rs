@@ -10,6 +10,7 @@ use futures::stream::BoxStream;
 use tidegate_core::{Error, ErrorKind, Job, Principal, nearest};
 
 use crate::freshness::Freshness;
+use crate::stamp::stamp_of_shape;
 use crate::statement::{SqlDialect, Statement};
 
 /// A named set of tables that can be asked. Arrow is the one currency between engines and formats.
@@ -55,6 +56,17 @@ pub trait Database: Send + Sync + 'static {
     /// How long the answer to `statement` stays right.
     async fn freshness(&self, _statement: &Statement, _principal: &Principal) -> Freshness {
         Freshness::Never
+    }
+
+    /// A stamp of `table`, or of all tables: equal as long as nothing has changed, as far as that can be told cheaply,
+    /// since it is asked for twice a second while somebody listens. None when there is no such table.
+    ///
+    /// Without more it tells of columns and names, and not of rows.
+    ///
+    /// # Errors
+    /// When it cannot be told now.
+    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        stamp_of_shape(self, table, principal).await
     }
 
     /// Ends what still runs and lets go of what is open, as far as that is not left to dropping.

@@ -24,11 +24,13 @@ mod refusal;
 mod render;
 mod spec;
 mod spelling;
+mod stamp;
 mod statement;
 mod store;
 mod structured;
 mod template;
 mod transaction;
+mod uses;
 mod words;
 
 pub use body::BodyWriter;
@@ -42,11 +44,13 @@ pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,
 };
+pub use stamp::{Stamps, stamp_of_shape};
 pub use statement::{Author, Parameter, SqlDialect, Statement};
 pub use store::{
-    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, Head, ResultId, ResultStore, ResultWriter, Stage,
-    StoreLimits, StoredResult, Written,
+    Asked, Block, BlockFacts, Cursor, END_OF_STREAM, End, FILE_PIECE_BYTES, Head, ResultId, ResultStore, ResultWriter,
+    Stage, StoreLimits, StoredFile, StoredResult, Written, file_rows,
 };
 pub use structured::output_schema;
 pub use template::{FilledSql, Filling, SqlTemplate};
 pub use transaction::{Isolation, Transaction};
+pub use uses::{Ranks, Uses};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tidegate_core::{Error, Principal};
-use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Statement};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, stamp_of_shape};
 
 use crate::files::Files;
 use crate::options::SqliteOptions;
@@ -21,6 +21,7 @@ use crate::tables;
 pub struct SqliteDatabase {
     name: Arc<str>,
     pool: Arc<Pool>,
+    stamps: Stamps,
 }
 
 impl SqliteDatabase {
@@ -33,7 +34,7 @@ impl SqliteDatabase {
     pub fn open(name: impl Into<String>, files: Vec<PathBuf>, options: SqliteOptions) -> Result<Self, Error> {
         let name: Arc<str> = name.into().into();
         let files = Files::new(&name, files)?;
-        Ok(Self { pool: Arc::new(Pool::new(name.clone(), files, options)), name })
+        Ok(Self { pool: Arc::new(Pool::new(name.clone(), files, options)), name, stamps: Stamps::default() })
     }
 
     /// Connections that could start a query now.
@@ -72,6 +73,21 @@ impl Database for SqliteDatabase {
             Ok(columns.into_iter().map(|column| column.describe(&table)).collect())
         };
         self.pool.read(Running::unbounded(), work).await
+    }
+
+    /// Of the files and of the columns or tables: it tells of rows too, of those in other tables as well. The files alone are
+    /// looked at while they stay as they are.
+    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        let files = self.pool.files().clone();
+        let away = |why: String| {
+            let message = format!("the files of {} cannot be seen now", self.name);
+            Error::new(ErrorKind::Unavailable, message).with_detail(why)
+        };
+        let version = tokio::task::spawn_blocking(move || files.version()).await;
+        let version = version.map_err(|error| away(error.to_string()))?.map_err(|error| away(error.to_string()))?;
+        let finding = stamp_of_shape(self, table, principal);
+        let shape = self.stamps.get(format!("{table:?}"), version, finding).await?;
+        Ok(shape.map(|shape| format!("{version:016x} {shape}")))
     }
 
     async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {

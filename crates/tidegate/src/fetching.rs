@@ -59,6 +59,11 @@ impl FileFlags {
         Ok(Destination::new(self.output.clone(), self.format, self.force)?)
     }
 
+    /// The file for a result of which nobody knows yet whether it has rows, or is a file itself.
+    pub(crate) fn destination_of_any(&self) -> Result<Destination, Failure> {
+        Ok(Destination::of_any(self.output.clone(), self.format, self.force)?)
+    }
+
     /// Says what was written, to whoever wants to hear it.
     pub(crate) fn tell(&self, path: &Path, rows: Option<u64>, bytes: u64) {
         if !self.quiet {

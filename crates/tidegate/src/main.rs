@@ -20,6 +20,7 @@ mod reload;
 mod results;
 mod shutdown;
 mod source;
+mod terminal;
 
 use std::process::ExitCode;
 

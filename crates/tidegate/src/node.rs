@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder};
+use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder, StoredResults};
 use tidegate_mcp::{About, Service, TaskFolder};
-use tidegate_query::{Database, Databases, Executor, ResultStore};
+use tidegate_query::{Database, Databases, Executor, ResultStore, Uses};
 use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
 use tidegate_transport::Metrics;
 
@@ -17,6 +17,8 @@ pub struct Node {
     metrics: Arc<Metrics>,
     identity: Identity,
     store: Option<Arc<ResultStore>>,
+    /// Outlives each configuration, as the names that it counts do.
+    uses: Arc<Uses>,
 }
 
 /// What a node offers from some moment on: databases, and entries that may lean on them.
@@ -80,7 +82,8 @@ impl Node {
 
     /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
     pub fn state(&self, databases: impl IntoIterator<Item = Arc<dyn Database>>, built_in: &Allowed) -> State {
-        let executor = Executor::new(self.registry.events().clone()).with_store(self.store.clone());
+        let executor = Executor::new(self.registry.events().clone());
+        let executor = executor.with_store(self.store.clone()).with_uses(self.uses.clone());
         let view = NodeView::new(Databases::new(databases), executor, self.identity.clone());
         view.attach(&self.registry);
         let entries = tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, built_in);
@@ -177,10 +180,12 @@ impl NodeBuilder {
 
     /// The finished node.
     pub fn build(self) -> Node {
-        let metrics = Arc::new(Metrics::new());
+        let results = self.store.clone().map(|store| store as Arc<dyn StoredResults>);
+        let metrics = Arc::new(Metrics::new().with_results(results));
         let own: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
         let events = Events::new(own.into_iter().chain(self.subscribers));
         let executor = Executor::new(events.clone()).with_store(self.store.clone());
+        let uses = executor.uses().clone();
         let view = NodeView::new(Databases::new(self.databases), executor, self.identity.clone());
         let mut entries = SnapshotBuilder::new();
         if self.has_built_in_tools {
@@ -201,6 +206,7 @@ impl NodeBuilder {
             metrics,
             identity: self.identity,
             store: self.store,
+            uses,
         }
     }
 }

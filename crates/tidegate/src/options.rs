@@ -109,7 +109,15 @@ impl LimitFlags {
             rows: self.inline_rows.map_or(inline.rows, Bound::limit),
             bytes: self.inline_bytes.map_or(inline.bytes, Bound::limit),
         };
-        Limits { inline, timeout, ..default }
+        let limits = &config.limits;
+        Limits {
+            inline,
+            timeout,
+            task_after: limits.task_after.map_or(default.task_after, |time| time.0),
+            task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),
+            answer_within: limits.answer_within.map_or(default.answer_within, |time| time.0),
+            ..default
+        }
     }
 }
 

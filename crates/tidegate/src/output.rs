@@ -4,15 +4,23 @@
 use std::io::{StdoutLock, Write as _};
 
 use serde_json::Value;
-use tidegate_core::{Chunk, Content, Metadata, Outcome, Reply, ReplyEvent, ResourceBody};
+use tidegate_core::{Asked, Chunk, Content, Metadata, Outcome, Reply, ReplyEvent, ResourceBody, Said};
 use tidegate_fetch::Destination;
 
 use crate::failure::Failure;
+use crate::terminal;
 
-/// Prints `reply` to its end.
+/// Prints `reply` to its end. What it asks is asked at the terminal.
 pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
     let mut printer = Printer { at_line_start: true, has_streamed: false };
-    while let Some(event) = reply.next().await {
+    while let Some(said) = reply.next_said().await {
+        let event = match said {
+            Said::Event(event) => event,
+            Said::Asked(asked) => {
+                answer(asked, &reply).await;
+                continue;
+            }
+        };
         // Locked for one piece at a time: a lock must not be held while waiting.
         let mut output = std::io::stdout().lock();
         match event {
@@ -27,6 +35,19 @@ pub(crate) async fn print(mut reply: Reply) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Hands on what the person answers, unless the call ends meanwhile.
+async fn answer(asked: Asked, reply: &Reply) {
+    tokio::select! {
+        answer = terminal::ask(asked.request) => {
+            if let Some(answer) = answer {
+                // An error means that the call has ended.
+                let _ = asked.answer.send(answer);
+            }
+        }
+        () = reply.job().cancelled() => {}
+    }
 }
 
 /// An answer that is a file now.

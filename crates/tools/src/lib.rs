@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ask;
+mod beginning;
 pub mod declared;
 mod definition;
 mod discover;
@@ -48,9 +49,14 @@ pub fn register_allowed(builder: SnapshotBuilder, node: &Arc<NodeView>, allowed:
         operate::node_status::tool(node),
         operate::server_info::tool(node),
     ];
-    let own = [resources::database::template(node), resources::table::template(node)];
+    let own = [resources::database::template(node), resources::table::template(node), resources::job::template(node)];
     let templates = own.into_iter().chain(resources::result::templates(node));
-    let prompts = [prompts::explore::prompt(node), prompts::ask::prompt(node)];
+    let prompts = [
+        prompts::explore::prompt(node),
+        prompts::ask::prompt(node),
+        prompts::explain_slow_query::prompt(node),
+        prompts::summarise_table::prompt(node),
+    ];
     let builder = toolset::register(builder, node);
     let builder = tools.into_iter().filter(|tool| allowed.includes(&tool.name)).fold(builder, SnapshotBuilder::tool);
     let templates = templates.into_iter().filter(|template| allowed.includes(&template.name));

@@ -1,4 +1,5 @@
-//! Completion of database and table names, for resource templates and prompts alike.
+//! Completion of database and table names, for resource templates and prompts alike: those first that the caller asks for
+//! lately and often.
 
 use std::sync::Arc;
 
@@ -14,14 +15,19 @@ pub(crate) struct Names(pub(crate) Arc<NodeView>);
 #[async_trait]
 impl Completer for Names {
     async fn complete(&self, request: &CompletionRequest, job: Arc<Job>) -> Result<Completion, Error> {
+        let uses = self.0.executor.uses();
         match request.argument.as_str() {
             "database" => {
                 let names = self.0.databases.of(job.principal()).map(|database| database.name().to_owned());
+                let mut names: Vec<String> = names.collect();
+                uses.databases(job.caller()).order(&mut names);
                 Ok(Completion::of(names, &request.value))
             }
             "table" => {
                 let database = request.context.get("database").map(String::as_str);
-                Ok(Completion::of(self.tables(database, &job).await?, &request.value))
+                let mut names = self.tables(database, &job).await?;
+                uses.tables(job.caller(), database).order(&mut names);
+                Ok(Completion::of(names, &request.value))
             }
             _ => Ok(Completion::default()),
         }

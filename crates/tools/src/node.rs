@@ -58,12 +58,16 @@ impl NodeView {
     }
 
     /// That `caller` could still ask what `result` answers: it reaches the tool that was asked, and the database where that
-    /// is a right of its own.
+    /// is a right of its own; or the resource, of a file.
     ///
     /// # Errors
     /// `NotFound`, in the words of a result that there never was.
     pub(crate) fn may_read(&self, result: &StoredResult, caller: &Caller) -> Result<(), Error> {
         let head = result.head();
+        if head.file.is_some() {
+            let is_readable = self.registry()?.state_for(caller).has_resource(&head.tool, caller);
+            return if is_readable { Ok(()) } else { Err(head.id.absent()) };
+        }
         let reaches_tool = self.registry()?.state_for(caller).tool(&head.tool, caller).is_ok();
         let reaches_database = !BY_OWN_RIGHT.contains(&&*head.tool)
             || self.databases.of(&caller.principal).any(|database| database.name() == head.database);

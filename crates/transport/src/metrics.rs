@@ -1,9 +1,11 @@
 //! `/metrics`: counts and times of calls, kept from the one list of events.
 
+use std::sync::Arc;
+
 use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{Registry, Target};
+use tidegate_core::{Registry, StoredResults, Target};
 
 /// Upper bounds of the buckets of durations, in seconds.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
@@ -12,6 +14,7 @@ const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1
 pub struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    results: Option<Arc<dyn StoredResults>>,
 }
 
 impl Default for Metrics {
@@ -30,7 +33,13 @@ impl Metrics {
             .unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
-        Self { recorder, handle }
+        Self { recorder, handle, results: None }
+    }
+
+    /// Shows how much `results` keeps, too.
+    #[must_use]
+    pub fn with_results(self, results: Option<Arc<dyn StoredResults>>) -> Self {
+        Self { results, ..self }
     }
 
     /// Everything in Prometheus' text format.
@@ -39,6 +48,9 @@ impl Metrics {
             gauge!("tidegate_jobs_open").set(registry.jobs().open_count() as f64);
             gauge!("tidegate_registry_version").set(registry.snapshot().version() as f64);
             gauge!("tidegate_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
+            if let Some(results) = &self.results {
+                show(results.as_ref());
+            }
         });
         self.handle.run_upkeep();
         self.handle.render()
@@ -95,6 +107,17 @@ impl Metrics {
             Event::CallStarted { .. } | Event::RegistryChanged { .. } => {}
         }
     }
+}
+
+/// What is stored now. The counts are those of the store itself, so that nothing is counted twice.
+fn show(results: &dyn StoredResults) {
+    let figures = results.figures();
+    gauge!("tidegate_results").set(figures.results as f64);
+    gauge!("tidegate_results_bytes").set(figures.bytes as f64);
+    gauge!("tidegate_results_running").set(figures.running as f64);
+    counter!("tidegate_results_blocks_total").absolute(figures.blocks_written);
+    counter!("tidegate_results_removed_total", "reason" => "expired").absolute(figures.expired);
+    counter!("tidegate_results_removed_total", "reason" => "room").absolute(figures.evicted);
 }
 
 impl Subscriber for Metrics {

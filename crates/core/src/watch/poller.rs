@@ -58,8 +58,8 @@ pub(super) async fn poll(shared: Arc<Shared>) {
 
 /// What the watcher says.
 async fn ask(question: Question) -> (EntryId, Result<Option<String>, Error>) {
-    let Question { id, principal, found } = question;
-    let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &principal)).catch_unwind();
+    let Question { id, caller, found } = question;
+    let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &caller)).catch_unwind();
     let stamp = match tokio::time::timeout(STAMP_WITHIN, stamp).await {
         Ok(stamp) => stamp.unwrap_or_else(|panic| Err(fault_of(&*panic))),
         Err(_) => Err(Error::new(ErrorKind::TimedOut, "it took too long to tell whether a resource has changed")),

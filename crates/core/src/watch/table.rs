@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::call::Variables;
+use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::principal::{Principal, Proof};
 use crate::resource::Watcher;
@@ -39,7 +40,7 @@ pub(super) struct Found {
 /// A stamp that is to be asked for.
 pub(super) struct Question {
     pub(super) id: EntryId,
-    pub(super) principal: Arc<Principal>,
+    pub(super) caller: Arc<Caller>,
     pub(super) found: Found,
 }
 
@@ -96,7 +97,8 @@ struct Entry {
 struct Key {
     uri: Arc<str>,
     version: u64,
-    principal: Arc<Principal>,
+    /// Who asks, without a state of the registry, which it would keep alive.
+    caller: Arc<Caller>,
 }
 
 impl Table {
@@ -118,7 +120,7 @@ impl Table {
         &mut self,
         id: ListenerId,
         uri: &str,
-        principal: &Arc<Principal>,
+        caller: &Arc<Caller>,
         found: Option<Found>,
     ) -> Result<(), Error> {
         let Some(listener) = self.listeners.get_mut(&id) else { return Ok(()) };
@@ -128,7 +130,7 @@ impl Table {
         if listener.uris.len() >= OF_LISTENER_MAX {
             return Err(too_many_of_one());
         }
-        let holder = listener.holder.get_or_insert_with(|| holder(principal)).clone();
+        let holder = listener.holder.get_or_insert_with(|| holder(&caller.principal)).clone();
         let is_proven = matches!(holder.0, Proof::Key | Proof::Token);
         let of_holder = self.by_holder.get(&holder).copied().unwrap_or_default();
         if self.subscriptions >= SUBSCRIPTIONS_MAX || (is_proven && of_holder >= OF_ONE_MAX) {
@@ -138,7 +140,7 @@ impl Table {
         listener.uris.insert(uri.clone(), None);
         self.subscriptions += 1;
         self.by_holder.insert(holder, of_holder + 1);
-        self.attach(id, principal, vec![(uri, found)]);
+        self.attach(id, caller, vec![(uri, found)]);
         Ok(())
     }
 
@@ -160,9 +162,9 @@ impl Table {
     }
 
     /// Has the listener hear of what is found for its URIs from now on, and of nothing else that was.
-    pub(super) fn attach(&mut self, id: ListenerId, principal: &Arc<Principal>, found: Vec<(Arc<str>, Option<Found>)>) {
+    pub(super) fn attach(&mut self, id: ListenerId, caller: &Arc<Caller>, found: Vec<(Arc<str>, Option<Found>)>) {
         for (uri, found) in found {
-            let entry = found.map(|found| self.entry(&uri, principal, found));
+            let entry = found.map(|found| self.entry(&uri, caller, found));
             let listener = self.listeners.get_mut(&id);
             let found = listener.and_then(|listener| Some((listener.uris.get_mut(&uri)?, &mut listener.is_settled)));
             // One that was unsubscribed from meanwhile stays so.
@@ -240,7 +242,7 @@ impl Table {
             if due > now {
                 return Next::At(due);
             }
-            let question = Question { id, principal: entry.key.principal.clone(), found: entry.found.clone() };
+            let question = Question { id, caller: entry.key.caller.clone(), found: entry.found.clone() };
             self.due.pop_front();
             return Next::Ask(question);
         }
@@ -271,8 +273,8 @@ impl Table {
     }
 
     /// What is polled for the resource and somebody; new ones are due at once.
-    fn entry(&mut self, uri: &Arc<str>, principal: &Arc<Principal>, found: Found) -> EntryId {
-        let key = Key { uri: uri.clone(), version: found.version, principal: principal.clone() };
+    fn entry(&mut self, uri: &Arc<str>, caller: &Arc<Caller>, found: Found) -> EntryId {
+        let key = Key { uri: uri.clone(), version: found.version, caller: caller.clone() };
         if let Some(id) = self.ids.get(&key) {
             return *id;
         }
@@ -327,8 +329,10 @@ fn holder(principal: &Principal) -> Holder {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        let is_same_principal = Arc::ptr_eq(&self.principal, &other.principal) || self.principal == other.principal;
-        self.uri == other.uri && self.version == other.version && is_same_principal
+        let (one, another) = (&self.caller, &other.caller);
+        let sees_the_same =
+            || one.is_same_as(another) && one.principal == another.principal && one.toolset == another.toolset;
+        self.uri == other.uri && self.version == other.version && (Arc::ptr_eq(one, another) || sees_the_same())
     }
 }
 
@@ -336,7 +340,7 @@ impl Eq for Key {}
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.uri, self.version, &self.principal.subject).hash(state);
+        (&self.uri, self.version, &self.caller.principal.subject).hash(state);
     }
 }
 

@@ -42,6 +42,20 @@ async fn calls_beyond_the_bound_wait_for_a_place() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_job_is_found_by_its_id_while_it_runs_and_after_it() {
+    let host = host(2, 10);
+    let reply = host.begin(tool_call("work"));
+    settle().await;
+    let (id, jobs) = (reply.job().id(), host.registry.jobs().clone());
+    let (owner, stranger) = (reply.job().caller().clone(), somebody("stranger", &[]));
+    let state = |caller: &Caller| jobs.get(&id.to_string(), caller).map(|job| job.state);
+    assert_eq!((state(&owner), state(&stranger)), (Some(JobState::Running), None));
+    drop(reply);
+    settle().await;
+    assert_eq!((state(&owner).map(JobState::has_ended), state(&stranger)), (Some(true), None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_may_wait_no_longer_than_it_may_run() {
     let host = host(1, 10);
     let _endless = host.begin(tool_call("endless"));

@@ -4,6 +4,7 @@
 //! - `access`: who may see and call what, and from where.
 //! - `arguments`: what is checked before a handler runs, and how a caller is helped.
 //! - `admission`: how many calls run, wait and are refused, and what the list of jobs shows.
+//! - `asking`: what a handler asks, while it runs or by being run again.
 //! - `back_pressure`: a slow reader slows the handler.
 //! - `background`: work that goes on when its answer has ended.
 //! - `cancellation`: who may end a call, and when it ends by itself.
@@ -12,6 +13,7 @@
 //! - `events`: what log and metrics hear, in order.
 //! - `faults`: panics, internal errors, broken output schemas.
 //! - `notices`: progress and log messages only for those who asked.
+//! - `on_behalf`: calls that are made for others, and their questions.
 //! - `prompts`, `resources`: how they are found and checked.
 //! - `swap`: a new state while calls run.
 //! - `watches`: who listens hears of what has changed.
@@ -21,6 +23,7 @@
 mod access;
 mod admission;
 mod arguments;
+mod asking;
 mod back_pressure;
 mod background;
 mod cancellation;
@@ -30,6 +33,7 @@ mod events;
 mod faults;
 mod host;
 mod notices;
+mod on_behalf;
 mod prompts;
 mod resources;
 mod swap;

@@ -1,9 +1,9 @@
 //! Progress and log messages only for those who asked.
 
 use serde_json::json;
-use tidegate_core::{Call, LogLevel, Metadata, SnapshotBuilder, Tool, handler_fn};
+use tidegate_core::{Call, Limits, LogLevel, Metadata, SnapshotBuilder, Tool, handler_fn};
 
-use crate::host::{Host, tool_call};
+use crate::host::{Host, settle, told, tool_call, until_cancelled};
 
 async fn check(change: impl FnOnce(&mut Call)) -> String {
     let handler = handler_fn(|_, reply| async move {
@@ -44,4 +44,51 @@ async fn log_messages_are_as_severe_as_was_asked_or_more() {
     done {}
     "#);
     assert_eq!(check(|call| call.log_level = Some(LogLevel::Debug)).await.lines().count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_place_is_told_so_and_nobody_else() {
+    let snapshot = SnapshotBuilder::new()
+        .tool(Tool::new("work", "", until_cancelled()))
+        .tool(crate::host::tool_that_says("say", "a"));
+    let host = Host::within(Limits { running_calls_max: 1, ..Limits::default() }, snapshot);
+    let eager = |name| {
+        let mut call = tool_call(name);
+        call.wants_progress = true;
+        call
+    };
+    assert_eq!(host.ask(eager("say")).await, "text a\ndone {}");
+    let running = host.begin(eager("work"));
+    settle().await;
+    let waiting = host.begin(eager("say"));
+    settle().await;
+    drop(running);
+    insta::assert_snapshot!(told(waiting).await, @r#"
+    progress 0 of None Some("waiting for a place")
+    text a
+    done {}
+    "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_that_comes_too_soon_or_does_not_rise_is_left_out() {
+    let handler = handler_fn(|_, reply| async move {
+        for done in [1.0, 1.0, 0.5, 2.0, 3.0, 4.0, 5.0, 6.0] {
+            reply.progress(done, None, None).await?;
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        reply.progress(7.0, None, None).await?;
+        Ok(Metadata::new())
+    });
+    let host = Host::new(SnapshotBuilder::new().tool(Tool::new("work", "", handler)));
+    let mut call = tool_call("work");
+    call.wants_progress = true;
+    insta::assert_snapshot!(host.ask(call).await, @"
+    progress 1 of None None
+    progress 2 of None None
+    progress 3 of None None
+    progress 4 of None None
+    progress 7 of None None
+    done {}
+    ");
 }

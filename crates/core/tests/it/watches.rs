@@ -39,7 +39,7 @@ impl Stamps {
 
 #[async_trait]
 impl Watcher for Stamps {
-    async fn stamp(&self, variables: &Variables, _: &Principal) -> Result<Option<String>, Error> {
+    async fn stamp(&self, variables: &Variables, _: &Caller) -> Result<Option<String>, Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let name = &variables["name"];
         match name.as_str() {

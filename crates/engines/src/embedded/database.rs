@@ -11,7 +11,7 @@ use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Sta
 
 use super::engine::Engine;
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
-use super::freshness::freshness;
+use super::freshness::{freshness, stamp};
 use super::plan::{Sessions, Tables, describe, plan};
 
 /// A database whose tables are the files below some paths.
@@ -143,6 +143,11 @@ impl Database for FileDatabase {
         let Ok(tables) = self.tables().await else { return Freshness::Never };
         // What cannot be told is told when it is planned.
         freshness(statement, &self.sessions.session(&tables), &tables).unwrap_or(Freshness::Never)
+    }
+
+    /// Of the table's files: it tells of rows and of columns.
+    async fn stamp(&self, table: Option<&str>, _principal: &Principal) -> Result<Option<String>, Error> {
+        Ok(stamp(&self.files.current().await?, table))
     }
 
     async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {

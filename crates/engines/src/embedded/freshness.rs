@@ -10,6 +10,7 @@ use datafusion::logical_expr::Volatility;
 use tidegate_core::Error;
 use tidegate_query::{Freshness, Statement};
 
+use super::files::{FileTable, Snapshot, TableFile};
 use super::plan::{Scope, Tables, tables_of};
 
 /// A file that changed as lately may change again within the same tick of its clock.
@@ -30,19 +31,43 @@ pub(super) fn freshness(statement: &Statement, session: &SessionState, tables: &
     let mut version = DefaultHasher::new();
     for reference in references {
         let table = tables.table(&reference)?;
-        table.name.hash(&mut version);
-        format!("{:?}", table.columns()).hash(&mut version);
-        for file in &table.files {
+        let is_unsettled = |file: &TableFile| {
             let modified = SystemTime::from(file.meta.last_modified);
-            if modified.elapsed().is_ok_and(|since| since < SETTLED_AFTER) {
-                return Ok(Freshness::Never);
-            }
-            file.meta.location.as_ref().hash(&mut version);
-            file.meta.size.hash(&mut version);
-            modified.hash(&mut version);
+            modified.elapsed().is_ok_and(|since| since < SETTLED_AFTER)
+        };
+        if table.files.iter().any(is_unsettled) {
+            return Ok(Freshness::Never);
         }
+        hash_table(&table, &mut version);
     }
     Ok(Freshness::While(version.finish()))
+}
+
+/// A stamp of the table called `table`, or of all: of their files as they are now, and of what was learned of them. None
+/// when there is no such table.
+pub(super) fn stamp(snapshot: &Snapshot, table: Option<&str>) -> Option<String> {
+    let names: Vec<&str> = match table {
+        Some(table) => vec![table],
+        None => snapshot.catalog().tables.iter().map(|entry| entry.name.as_str()).collect(),
+    };
+    let mut version = DefaultHasher::new();
+    for name in names {
+        match snapshot.find(name)? {
+            (_, Ok(table)) => hash_table(table, &mut version),
+            (name, Err(reason)) => (name, reason).hash(&mut version),
+        }
+    }
+    Some(format!("{:016x}", version.finish()))
+}
+
+fn hash_table(table: &FileTable, version: &mut DefaultHasher) {
+    table.name.hash(version);
+    format!("{:?}", table.columns()).hash(version);
+    for file in &table.files {
+        file.meta.location.as_ref().hash(version);
+        file.meta.size.hash(version);
+        SystemTime::from(file.meta.last_modified).hash(version);
+    }
 }
 
 /// Whether the function called `name` gives the same for the same. What nobody knows may not.

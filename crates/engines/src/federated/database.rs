@@ -159,6 +159,20 @@ impl Database for FederatedDatabase {
         member.columns(&name, principal).await
     }
 
+    /// That of the member, or of all members; those that are away have none.
+    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        if let Some(table) = table {
+            return match self.member(&[table.to_owned()]) {
+                Ok((member, name)) => member.stamp(Some(&name), principal).await,
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        let asked = self.members.values().map(|member| member.stamp(None, principal));
+        let stamps = join_all(asked).await.into_iter().map(|stamp| stamp.ok().flatten().unwrap_or_default());
+        Ok(Some(stamps.collect::<Vec<String>>().join(" ")))
+    }
+
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let asking = self.asking(principal);
         let tables = self.tables(statement, principal, asking.clone()).await?;

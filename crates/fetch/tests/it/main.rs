@@ -9,11 +9,13 @@
 //! - `damage`: blocks without their hash, results that change
 //! - `running`: results that are still being written, that ended incomplete, that are empty
 //! - `refusals`: what a reader is told: who calls, links, files that cannot be written
+//! - `files`: results that hold a file
 //! - `questions`: SQL to a server that writes the answer down
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod damage;
+mod files;
 mod going_on;
 mod loss;
 mod questions;

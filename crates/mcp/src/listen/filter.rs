@@ -9,6 +9,9 @@ use crate::jsonrpc::{Request, RpcError};
 
 /// Resources that one stream may tell of.
 const RESOURCES_MAX: usize = 1_000;
+/// And how long their URIs may be together: the acknowledgement repeats them, and stock clients take no longer events
+/// than 1 MiB. Escaping at most doubles them but for control characters.
+const RESOURCES_BYTES_MAX: usize = 400 * 1024;
 /// Tasks that one stream may tell of.
 const TASKS_MAX: usize = 100;
 
@@ -76,6 +79,11 @@ impl Filter {
         let named = resources.as_ref().map_or(0, Vec::len);
         if named > RESOURCES_MAX {
             return Err(wrong(&format!("resourceSubscriptions names {named} resources; at most {RESOURCES_MAX}")));
+        }
+        let bytes: usize = resources.iter().flatten().map(String::len).sum();
+        if bytes > RESOURCES_BYTES_MAX {
+            let message = format!("resourceSubscriptions is {bytes} bytes long; at most {RESOURCES_BYTES_MAX}");
+            return Err(wrong(&message));
         }
         let lists = Lists { tools: members.tools, resources: members.resources, prompts: members.prompts };
         Ok(Self { lists, resources, tasks })

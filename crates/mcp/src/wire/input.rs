@@ -43,12 +43,11 @@ pub(crate) fn client_capabilities(needed: Abilities) -> Value {
 
 /// The method and the params of `request`.
 pub(crate) fn input_request(request: &InputRequest) -> (&'static str, Value) {
+    let message = request.told();
     match &request.wanted {
         // Without a mode it is a form in every revision.
-        Wanted::Form { message, schema } => {
-            ("elicitation/create", json!({"message": message, "requestedSchema": schema}))
-        }
-        Wanted::Url { message, url } => ("elicitation/create", json!({"mode": "url", "message": message, "url": url})),
+        Wanted::Form { schema, .. } => ("elicitation/create", json!({"message": message, "requestedSchema": schema})),
+        Wanted::Url { url, .. } => ("elicitation/create", json!({"mode": "url", "message": message, "url": url})),
         Wanted::Sampling(params) => ("sampling/createMessage", Value::Object(params.clone())),
         Wanted::Roots => ("roots/list", json!({})),
     }

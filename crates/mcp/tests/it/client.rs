@@ -11,10 +11,13 @@ use crate::host::Host;
 use crate::schema::{check_notification, check_response};
 
 /// A client that has agreed on its revision.
+#[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) service: Arc<Service>,
     pub(crate) peer: Peer,
     pub(crate) revision: Revision,
+    /// What it declares that it can do.
+    pub(crate) capabilities: Value,
 }
 
 /// What came back for one request.
@@ -64,11 +67,20 @@ impl Client {
     }
 
     pub(crate) fn on(host: &Host, revision: Revision) -> Self {
-        Self::speaking(host.service.clone(), revision)
+        Self::able(host, revision, json!({}))
+    }
+
+    /// A client that declares `capabilities`.
+    pub(crate) fn able(host: &Host, revision: Revision, capabilities: Value) -> Self {
+        Self::declaring(host.service.clone(), revision, capabilities)
     }
 
     /// A client of `revision` with a service of its own.
     pub(crate) fn speaking(service: Arc<Service>, revision: Revision) -> Self {
+        Self::declaring(service, revision, json!({}))
+    }
+
+    fn declaring(service: Arc<Service>, revision: Revision, capabilities: Value) -> Self {
         let in_flight = Arc::new(InFlight::default());
         let mut peer = Peer {
             caller: Caller::new(Principal::owner(), Origin { transport: TransportKind::Stdio, peer: None }),
@@ -80,7 +92,7 @@ impl Client {
         if revision.is_legacy() {
             let params = json!({
                 "protocolVersion": revision.name(),
-                "capabilities": {},
+                "capabilities": capabilities,
                 "clientInfo": {"name": "test", "version": "1"},
             });
             let request = request(&message("hello", "initialize", params));
@@ -90,7 +102,7 @@ impl Client {
             assert_eq!(answer["result"]["protocolVersion"], revision.name());
             peer.session = Some(Arc::new(session));
         }
-        Self { service, peer, revision }
+        Self { service, peer, revision, capabilities }
     }
 
     /// The answers of a batch, each message of which has the client as its caller.
@@ -110,7 +122,7 @@ impl Client {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(self.revision.name());
             let capabilities = meta.as_object_mut().unwrap().entry("io.modelcontextprotocol/clientCapabilities");
-            capabilities.or_insert_with(|| json!({}));
+            capabilities.or_insert_with(|| self.capabilities.clone());
         }
         message(id, method, params)
     }
@@ -149,6 +161,13 @@ impl Client {
             assert_eq!(response["id"], message["id"]);
         }
         heard
+    }
+
+    /// Sends what answers a request of the server.
+    pub(crate) fn respond(&self, response: &Value) {
+        let text = response.to_string();
+        let Ok(Incoming::Response(response)) = decode(text.as_bytes()) else { panic!("{text}") };
+        self.service.answered(&response, &self.peer);
     }
 
     /// Sends a notification.

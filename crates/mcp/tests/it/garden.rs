@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Access, Error, Metadata, Principal, ResourceTemplate, Snapshot, SnapshotBuilder, UriTemplate, Variables, Watcher,
+    Access, Caller, Error, Metadata, ResourceTemplate, Snapshot, SnapshotBuilder, UriTemplate, Variables, Watcher,
     handler_fn,
 };
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ impl Garden {
 
 #[async_trait]
 impl Watcher for Garden {
-    async fn stamp(&self, variables: &Variables, _: &Principal) -> Result<Option<String>, Error> {
+    async fn stamp(&self, variables: &Variables, _: &Caller) -> Result<Option<String>, Error> {
         Ok(Some(self.dug.lock().get(&variables["bed"]).copied().unwrap_or_default().to_string()))
     }
 }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tidegate_core::event::Events;
 use tidegate_core::{
     Annotations, AnswerFormat, BodyHead, Budget, Completer, Completion, CompletionRequest, Content, Error, ErrorKind,
-    Handler, Icon, Job, LogLevel, Metadata, Principal, Prompt, PromptArgument, Registry, ReplySender, Resource,
-    ResourceBody, ResourceContents, ResourceLink, ResourceLister, ResourceTemplate, Role, SnapshotBuilder, Tool,
-    ToolAnnotations, UriTemplate,
+    Handler, Icon, InputAnswer, InputRequest, Job, LogLevel, Metadata, Principal, Prompt, PromptArgument, Registry,
+    ReplySender, Resource, ResourceBody, ResourceContents, ResourceLink, ResourceLister, ResourceTemplate, Role,
+    SnapshotBuilder, Tool, ToolAnnotations, UriTemplate,
 };
 use tidegate_mcp::{About, Service};
 use tokio_util::sync::CancellationToken;
@@ -177,25 +177,68 @@ impl Handler for Script {
             (None, None) => json!([["text", "nothing to do"]]),
         };
         let mut metadata = Metadata::new();
+        // What was answered is said when nothing more is asked: an answer that has begun cannot ask.
+        let mut answers = String::new();
         for step in steps.as_array().unwrap() {
+            if step[0] != "ask" && step[0] != "progress" && !answers.is_empty() {
+                reply.text(std::mem::take(&mut answers)).await?;
+            }
             match (step[0].as_str().unwrap(), &step[1]) {
                 ("wait", _) => self.0.cancelled().await,
                 ("cancelled", _) => job.cancelled().await,
                 ("fail", message) => return Err(Error::new(kind(step[2].as_str()), message.as_str().unwrap())),
                 ("panic", _) => panic!("as asked"),
                 ("meta", members) => metadata.extend(members.as_object().unwrap().clone()),
+                ("ask", wanted) => answers.push_str(&ask(wanted, &reply).await?),
                 ("body", bounds) => reply.body(head(&job, bounds)).await?,
                 (verb, value) => send(verb, value, step, &reply).await?,
             }
         }
+        if !answers.is_empty() {
+            reply.text(answers).await?;
+        }
         Ok(metadata)
+    }
+}
+
+/// Asks what `wanted` says by key; the answers as one line of JSON.
+async fn ask(wanted: &Value, reply: &ReplySender) -> Result<String, Error> {
+    let requests = wanted.as_object().unwrap().iter().map(|(key, wanted)| (key.as_str(), input_request(wanted)));
+    let answers = reply.ask(requests).await?;
+    let told = answers.into_iter().map(|(key, answer)| match answer {
+        InputAnswer::Accepted(content) => (key, Value::Object(content)),
+        InputAnswer::Declined => (key, json!("declined")),
+        InputAnswer::Cancelled => (key, json!("cancelled")),
+        InputAnswer::Sampled(result) => (key, result["content"]["text"].clone()),
+        InputAnswer::Roots(roots) => (key, json!(roots)),
+    });
+    Ok(Value::Object(told.collect()).to_string())
+}
+
+/// `{"form": message}` wants a name, `{"lax": message}` takes an unasked one; `{"url": address}`, `{"sampling": prompt}`,
+/// `"roots"`.
+fn input_request(wanted: &Value) -> InputRequest {
+    let form = |message: &Value| {
+        let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+        InputRequest::form(message.as_str().unwrap(), schema)
+    };
+    match wanted.as_object().and_then(|wanted| wanted.iter().next()) {
+        Some((kind, message)) if kind == "form" => form(message),
+        Some((kind, message)) if kind == "lax" => form(message).or_unasked(),
+        Some((kind, url)) if kind == "url" => InputRequest::url("Please go there.", url.as_str().unwrap()),
+        Some((_, prompt)) => {
+            let content = json!({"type": "text", "text": prompt});
+            let params = json!({"messages": [{"role": "user", "content": content}], "maxTokens": 100});
+            InputRequest::sampling(params.as_object().unwrap().clone())
+        }
+        None => InputRequest::roots(),
     }
 }
 
 /// A body in the format that the call asks for, cut at so many rows.
 fn head(job: &Job, rows_max: &Value) -> BodyHead {
     let media_type = job.format().map_or("text/plain", AnswerFormat::media_type);
-    BodyHead { media_type, bounds: Budget { rows: rows_max.as_u64(), bytes: None }, lasting: None }
+    BodyHead { media_type, bounds: Budget { rows: rows_max.as_u64(), bytes: None }, lasting: None, file: None }
 }
 
 fn kind(name: Option<&str>) -> ErrorKind {

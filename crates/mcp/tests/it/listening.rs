@@ -88,6 +88,7 @@ async fn wishes_of_wrong_types_are_refused() {
         json!({"notifications": {"resourceSubscriptions": [1]}}),
         json!({"notifications": {"resourceSubscriptions": ["x".repeat(9_000)]}}),
         json!({"notifications": {"resourceSubscriptions": (0..1_001).map(|n| n.to_string()).collect::<Vec<_>>()}}),
+        json!({"notifications": {"resourceSubscriptions": (10..70).map(|n| format!("{n}{}", "x".repeat(7_000))).collect::<Vec<_>>()}}),
     ] {
         told.push_str(&format!("{}\n", client.ask("subscriptions/listen", params).await.text()));
     }
@@ -103,6 +104,7 @@ async fn wishes_of_wrong_types_are_refused() {
     error -32602: params.notifications is wrong: invalid type: integer `1`, expected a string
     error -32602: params.notifications is wrong: the URI is 9000 bytes long; at most 8192
     error -32602: params.notifications is wrong: resourceSubscriptions names 1001 resources; at most 1000
+    error -32602: params.notifications is wrong: resourceSubscriptions is 420120 bytes long; at most 409600
     "#);
 }
 

@@ -10,12 +10,15 @@
 //! - `call_tool`: results written while they are produced; `structured`: data beside them.
 //! - `notices`: progress and log messages, and when they are silent.
 //! - `cancellation`: silence after it, and ids in flight.
+//! - `rounds`: calls that ask their client and come again; `answers`: what they bring; `questions`: requests of ours
+//!   to legacy clients.
 //! - `tasks`: calls that become tasks, and what a restart leaves of them.
 //! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod answers;
 mod any_bytes;
 mod batches;
 mod call_tool;
@@ -33,7 +36,9 @@ mod modern_meta;
 mod notices;
 mod pages;
 mod prompts;
+mod questions;
 mod resources;
+mod rounds;
 mod schema;
 mod structured;
 mod tasks;

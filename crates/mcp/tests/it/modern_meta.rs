@@ -59,7 +59,7 @@ async fn discovery_says_who_the_server_is_and_what_it_can() {
 #[tokio::test]
 async fn a_modern_request_in_a_legacy_session_is_answered_as_modern() {
     let legacy = Client::of(Revision::V2025_06_18);
-    let modern = Client { revision: Revision::V2026_07_28, service: legacy.service.clone(), peer: legacy.peer.clone() };
+    let modern = Client { revision: Revision::V2026_07_28, ..legacy.clone() };
     let result = modern.ask("tools/list", json!({})).await.result();
     assert_eq!(result["resultType"], "complete");
     let result = legacy.ask("tools/list", json!({})).await.result();

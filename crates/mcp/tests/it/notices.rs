@@ -128,7 +128,7 @@ async fn a_modern_client_asks_for_a_level_with_each_request() {
     // The level of a session, if there is one, is not a modern client's.
     let legacy = Client::of(Revision::V2025_11_25);
     legacy.ask("logging/setLevel", json!({"level": "debug"})).await;
-    let modern = Client { revision: Revision::V2026_07_28, service: legacy.service.clone(), peer: legacy.peer.clone() };
+    let modern = Client { revision: Revision::V2026_07_28, ..legacy.clone() };
     assert!(call(&modern, steps(), json!({})).await.notifications.is_empty());
 }
 

@@ -85,7 +85,10 @@ pub(crate) fn check_response(revision: Revision, method: &str, response: &Value)
     let result_of = |request: &str| format!("{}Result", request.trim_end_matches("Request"));
     let definition = schema.of_method(method).map(result_of).filter(|definition| schema.has(definition));
     let definition = match result["resultType"].as_str() {
-        Some("input_required") => "InputRequiredResult",
+        Some("input_required") => {
+            assert!(["tools/call", "prompts/get", "resources/read"].contains(&method), "{method} may not ask");
+            "InputRequiredResult"
+        }
         Some("task") => "Result",
         _ => definition.as_deref().unwrap_or(if method == "tasks/get" { "Result" } else { "EmptyResult" }),
     };
@@ -151,6 +154,16 @@ fn check_error(revision: Revision, response: &Value) {
     schema.check(own.as_deref().unwrap_or(generic), &response);
     let is_legacy_code = response["error"]["code"] == -32_002;
     assert!(revision.is_legacy() || !is_legacy_code, "a legacy code: {response}");
+}
+
+/// Checks a request of the server, which only legacy revisions have.
+pub(crate) fn check_request(revision: Revision, request: &Value) {
+    let schema = schema_of(revision);
+    let method = request["method"].as_str().unwrap();
+    let definition = schema.of_method(method).unwrap_or_else(|| panic!("{method} is not of {}", revision.name()));
+    schema.check(definition, request);
+    schema.check("ServerRequest", request);
+    schema.check("JSONRPCRequest", request);
 }
 
 /// Checks a notification of the server.

@@ -7,7 +7,7 @@ use tidegate_core::Principal;
 use tidegate_postgres::{PostgresOptions, RoleRequest, RunAs, Tenancy};
 use tidegate_query::{Database, Isolation, Parameter, Transaction};
 
-use crate::scene::{Node, Scene, of_caller, of_owner};
+use crate::scene::{Node, Scene, of_caller, of_owner, until};
 
 const SHOP: &str = "
     CREATE TYPE mood AS ENUM ('glad', 'sad');
@@ -148,6 +148,22 @@ async fn the_catalog_shows_what_the_role_may_read() {
         let refusal = node.database.columns(hidden, &Principal::owner()).await.unwrap_err();
         assert_eq!(refusal.message(), format!("there is no table {hidden:?}"));
     }
+    node.idle().await;
+}
+
+#[tokio::test]
+async fn a_stamp_tells_of_columns_and_never_of_rows() {
+    let (scene, node) = shop().await;
+    let stamp = async |node: &Node, table| node.database.stamp(table, &Principal::owner()).await.unwrap();
+    let (of_orders, of_all) = (stamp(&node, Some("orders")).await, stamp(&node, None).await);
+    assert!(of_orders.is_some() && of_all.is_some() && of_orders != of_all);
+    assert_eq!(stamp(&node, Some("stock.secret")).await, None, "the role may not read it");
+    scene.run("DELETE FROM orders; ANALYZE orders").await;
+    // Another one has heard nothing yet that it could keep.
+    let fresh = scene.open(PostgresOptions::default());
+    assert_eq!((stamp(&fresh, Some("orders")).await, stamp(&fresh, None).await), (of_orders.clone(), of_all));
+    scene.run("ALTER TABLE orders ADD COLUMN remark text").await;
+    until("the new column is told of", async || stamp(&node, Some("orders")).await != of_orders).await;
     node.idle().await;
 }
 

@@ -20,12 +20,13 @@ pub(super) struct Outlet<'a> {
     has_begun: bool,
     pub(super) sent_bytes: usize,
     started: Instant,
-    progress: Progress,
+    progress: &'a Progress<'a>,
 }
 
 impl<'a> Outlet<'a> {
-    pub(super) fn new(job: &'a Job, reply: &'a ReplySender, body: Option<BodyHead>, started: Instant) -> Self {
-        Self { job, reply, body, has_begun: false, sent_bytes: 0, started, progress: Progress::default() }
+    pub(super) fn new(progress: &'a Progress<'a>, body: Option<BodyHead>, started: Instant) -> Self {
+        let (job, reply) = (progress.job(), progress.reply());
+        Self { job, reply, body, has_begun: false, sent_bytes: 0, started, progress }
     }
 
     /// Whether the answer is a body of its own.
@@ -88,7 +89,7 @@ impl<'a> Outlet<'a> {
 
     /// Tells the caller how many rows there are so far, a few times a second.
     pub(super) async fn report(&mut self, rows: u64) -> Result<(), Error> {
-        self.progress.tell(rows, self.reply).await
+        self.progress.reach(rows, self.sent_bytes as u64).await
     }
 
     /// The facts about an answer of `rows` rows.

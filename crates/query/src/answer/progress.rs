@@ -1,27 +1,205 @@
-//! What a caller hears of an answer while its rows come.
+//! What a caller hears of an answer while it comes about: its stage, how many rows there are, of how many, how many bytes.
+//!
+//! Rows are what is counted, and the protocol wants each number above the one before it. A database that works for
+//! long before its first row gives nothing to count; a clock's seconds told as progress would pass for rows. So a
+//! sign of life adds a ten-millionth of a row for each tenth of a second: it rises, and the whole part is always the number
+//! of rows.
 
-use std::time::{Duration, Instant};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tidegate_core::{Error, ReplySender};
+use arrow::array::RecordBatch;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use parking_lot::Mutex;
+use tidegate_core::{Error, Job, ReplySender};
+use tokio::time::Instant;
 
-/// Progress is told no more often.
+/// Rows are told no more often.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+/// How long nothing may be told while the work goes on.
+const SIGN_OF_LIFE_AFTER: Duration = Duration::from_secs(1);
+/// What a tenth of a second without a row counts for.
+const ROWS_A_TENTH: f64 = 1e-7;
 
-/// When progress was told last, and what.
-#[derive(Default)]
-pub(crate) struct Progress {
-    told: Option<(Instant, u64)>,
+/// What is being done for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Stage {
+    /// The database finds out how to answer.
+    #[default]
+    Planning,
+    /// It works on the first row.
+    Running,
+    /// Rows come, and none has left.
+    Reading,
+    /// Rows come and leave.
+    Sending,
+    /// Rows come and are stored.
+    Storing,
 }
 
-impl Progress {
-    /// Tells that `rows` are done, if that is news and the last news are old enough.
-    pub(crate) async fn tell(&mut self, rows: u64, reply: &ReplySender) -> Result<(), Error> {
-        let (at, before) = *self.told.get_or_insert_with(|| (Instant::now(), 0));
-        if rows <= before || at.elapsed() < PROGRESS_INTERVAL {
+/// Tells a caller how far its answer is.
+pub(crate) struct Progress<'a> {
+    job: &'a Job,
+    reply: &'a ReplySender,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stage: Stage,
+    rows: u64,
+    bytes: u64,
+    /// The rows that are expected in all.
+    expected: Option<u64>,
+    /// The rows that were told, and when.
+    told: Option<(u64, Instant)>,
+}
+
+impl<'a> Progress<'a> {
+    /// That of an answer of `job` into `reply`, of which there is nothing yet.
+    pub(crate) fn new(job: &'a Job, reply: &'a ReplySender) -> Self {
+        Self { job, reply, state: Arc::default() }
+    }
+
+    /// The job that answers.
+    pub(crate) fn job(&self) -> &'a Job {
+        self.job
+    }
+
+    /// Where the answer goes.
+    pub(crate) fn reply(&self) -> &'a ReplySender {
+        self.reply
+    }
+
+    /// Says how many rows are expected.
+    pub(crate) fn expect(&self, rows: Option<u64>) {
+        self.state.lock().expected = rows;
+    }
+
+    /// Enters `stage` and tells of it.
+    pub(crate) async fn enter(&self, stage: Stage) -> Result<(), Error> {
+        self.state.lock().stage = stage;
+        self.tell().await
+    }
+
+    /// Tells that there are `rows`, and `bytes` that have left, a few times a second.
+    pub(crate) async fn reach(&self, rows: u64, bytes: u64) -> Result<(), Error> {
+        let is_news = {
+            let mut state = self.state.lock();
+            state.stage = if bytes == 0 { Stage::Reading } else { Stage::Sending };
+            (state.rows, state.bytes) = (rows, bytes);
+            state.told.is_none_or(|(before, at)| rows > before && at.elapsed() >= PROGRESS_INTERVAL)
+        };
+        if is_news { self.tell().await } else { Ok(()) }
+    }
+
+    /// `batches`, whose rows are counted as they come, to be stored.
+    pub(crate) fn counting(
+        &self,
+        batches: BoxStream<'static, Result<RecordBatch, Error>>,
+    ) -> BoxStream<'static, Result<RecordBatch, Error>> {
+        let state = self.state.clone();
+        let count = move |batch: &Result<RecordBatch, Error>| {
+            let mut state = state.lock();
+            state.stage = Stage::Storing;
+            state.rows += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+        };
+        batches.inspect(count).boxed()
+    }
+
+    /// Does `work`, with signs of life for who wants to hear of progress.
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        if !self.job.wants_progress() {
+            return work.await;
+        }
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = tokio::time::sleep(SIGN_OF_LIFE_AFTER) => self.tell().await?,
+            }
+        }
+    }
+
+    async fn tell(&self) -> Result<(), Error> {
+        if !self.job.wants_progress() {
             return Ok(());
         }
-        self.told = Some((Instant::now(), rows));
+        let (done, expected, message) = self.state.lock().news(self.job.elapsed());
+        self.reply.progress(done, expected, Some(message)).await
+    }
+}
+
+impl State {
+    /// How far the answer is, of how much, and that in words.
+    fn news(&mut self, elapsed: Duration) -> (f64, Option<f64>, String) {
+        let before = self.told.map_or(0, |(rows, _)| rows);
+        self.told = Some((self.rows, Instant::now()));
         // A float holds every number of rows that will ever be counted.
-        reply.progress(rows as f64, None, Some(format!("{rows} rows"))).await
+        let rows = self.rows as f64;
+        let tenths = (elapsed.as_secs_f64() * 10.0).floor();
+        let done = if self.rows > before { rows } else { rows + tenths * ROWS_A_TENTH };
+        // An estimate that was passed is none.
+        let expected = self.expected.filter(|expected| *expected > 0 && *expected >= self.rows);
+        (done, expected.map(|expected| expected as f64), self.message(expected, elapsed))
+    }
+
+    fn message(&self, expected: Option<u64>, elapsed: Duration) -> String {
+        let stage = match self.stage {
+            Stage::Planning => "the query is planned",
+            Stage::Running => "the query runs",
+            Stage::Reading => "rows are read",
+            Stage::Sending => "rows are sent",
+            Stage::Storing => "rows are stored",
+        };
+        if self.rows == 0 {
+            let seconds = elapsed.as_secs();
+            return if seconds == 0 { stage.to_owned() } else { format!("{stage}, {seconds} s so far") };
+        }
+        let of = expected.map(|expected| format!(" of about {expected}")).unwrap_or_default();
+        let bytes = if self.bytes > 0 { format!(", {}", size(self.bytes)) } else { String::new() };
+        format!("{stage}: {}{of}{bytes}", self.rows)
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..=9_999 => format!("{bytes} bytes"),
+        10_000..=9_999_999 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sign_of_life_rises_and_never_passes_for_a_row() {
+        let mut state = State { stage: Stage::Running, ..State::default() };
+        let mut heard = Vec::new();
+        let mut hear = |state: &mut State, seconds| heard.push(state.news(Duration::from_secs(seconds)));
+        hear(&mut state, 0);
+        hear(&mut state, 1);
+        hear(&mut state, 86_400);
+        (state.stage, state.rows, state.expected) = (Stage::Reading, 1, Some(2));
+        hear(&mut state, 86_401);
+        hear(&mut state, 86_402);
+        (state.stage, state.rows, state.bytes) = (Stage::Sending, 3, 12_345);
+        hear(&mut state, 86_403);
+        assert!(heard.is_sorted_by(|(before, ..), (after, ..)| before < after), "{heard:?}");
+        assert!(heard.iter().map(|(done, ..)| done.floor()).eq([0.0, 0.0, 0.0, 1.0, 1.0, 3.0]));
+        let words: Vec<String> = heard.into_iter().map(|(_, total, words)| format!("{words} {total:?}")).collect();
+        insta::assert_snapshot!(words.join("\n"), @"
+        the query runs None
+        the query runs, 1 s so far None
+        the query runs, 86400 s so far None
+        rows are read: 1 of about 2 Some(2.0)
+        rows are read: 1 of about 2 Some(2.0)
+        rows are sent: 3, 12 kB None
+        ");
     }
 }

@@ -7,7 +7,7 @@ use tidegate_core::{Error, Job, Metadata, ReplySender};
 
 use super::continuation::{Place, no_store};
 use super::{Executor, Question, Rest};
-use crate::answer::Prospect;
+use crate::answer::{Progress, Prospect};
 use crate::format::Form;
 use crate::freshness::Freshness;
 use crate::store::{CacheKey, StoredResult};
@@ -54,11 +54,12 @@ impl Executor {
         let store = self.store.as_ref().ok_or_else(no_store)?;
         let form = Form::of(question.format, job.format());
         let is_list = question.extract.is_some();
-        let prospect = Prospect { job, reply, rows_max: None, form, is_list, started: Instant::now() };
+        let progress = Progress::new(job, reply);
+        let prospect = Prospect { progress: &progress, rows_max: None, form, is_list, started: Instant::now() };
         let is_linked = matches!(question.rest, Rest::Kept { linked: true, .. });
         let place = Place { store, result, row: 0, is_linked, is_structured: question.structured };
         job.keep_in(result.head().id.uri());
-        let mut metadata = place.answer(&prospect, job, reply).await?;
+        let mut metadata = place.answer(&prospect).await?;
         metadata.insert("dev.tidegate/cached".to_owned(), true.into());
         Ok(metadata)
     }

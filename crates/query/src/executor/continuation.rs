@@ -13,7 +13,7 @@ use tidegate_core::{Budget, Content, Error, ErrorKind, Job, Metadata, ReplySende
 use super::again::KEPT_AFTER;
 use super::flow::{Batches, Kind, abandoned};
 use super::{Executor, Question, Rest};
-use crate::answer::{Answer, Hints, Next, Prospect};
+use crate::answer::{Answer, Hints, Next, Progress, Prospect};
 use crate::format::{Form, Format};
 use crate::store::{Asked, CacheKey, End, ResultStore, ResultWriter, StoredResult, Written};
 
@@ -180,9 +180,10 @@ impl Executor {
         let store = self.store.as_ref().ok_or_else(no_store)?;
         let Page { format, is_list, rows_max, is_structured } = page;
         let form = Form::of(format, job.format());
-        let prospect = Prospect { job, reply, rows_max, form, is_list, started: Instant::now() };
+        let progress = Progress::new(job, reply);
+        let prospect = Prospect { progress: &progress, rows_max, form, is_list, started: Instant::now() };
         let place = Place { store, result, row, is_linked: false, is_structured };
-        place.answer(&prospect, job, reply).await
+        place.answer(&prospect).await
     }
 }
 
@@ -199,13 +200,9 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     /// Answers with the rows from here on, as many as are wanted and fit.
-    pub(super) async fn answer(
-        &self,
-        prospect: &Prospect<'_>,
-        job: &Job,
-        reply: &ReplySender,
-    ) -> Result<Metadata, Error> {
+    pub(super) async fn answer(&self, prospect: &Prospect<'_>) -> Result<Metadata, Error> {
         let Self { store, result, row, .. } = *self;
+        let (job, reply) = (prospect.progress.job(), prospect.progress.reply());
         let kind = Kind::Stored { is_list: prospect.is_list };
         let schema = result.schema().clone();
         let holding = prospect.is_list || matches!(prospect.form.text(), Some(Format::Table | Format::Toon));
@@ -214,7 +211,7 @@ impl Place<'_> {
             answer = answer.with_structured(&schema);
         }
         let mut batches = result.rows_from(row);
-        let streamed = super::flow::stream(&mut batches, &mut answer, job, None).await;
+        let streamed = super::flow::stream(&mut batches, &mut answer, prospect.progress, None).await;
         drop(batches);
         if let Err(error) = streamed {
             return Err(abandoned(answer, error).await?);

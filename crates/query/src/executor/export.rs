@@ -10,7 +10,7 @@ use tidegate_core::{Content, Error, Job, Metadata, ReplySender};
 use super::continuation::{no_store, question_of};
 use super::flow::{Batches, Kind, or_cancelled};
 use super::{Executor, Question, Rest, RunningQuery};
-use crate::answer::stored_result_link;
+use crate::answer::{Progress, Stage, stored_result_link};
 use crate::distinct::Distinct;
 use crate::format::{Facts, Format, cells, list_writer, writer};
 use crate::store::{Asked, End, ResultStore, StoredResult, summary};
@@ -50,11 +50,14 @@ impl Executor {
             job.keep_in(result.head().id.uri());
             return preview.answer(started, true).await;
         }
-        let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
+        let progress = Progress::new(job, reply);
+        let plan = self.planned(&question, &progress).await?;
         let schema = plan.schema();
         let kind = Kind::of(question.extract.as_deref(), &schema)?;
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
-        let rows = or_cancelled(job, plan.run(job)).await?.batches;
+        progress.enter(Stage::Running).await?;
+        let rows = or_cancelled(job, progress.during(plan.run(job))).await?.batches;
+        let rows = progress.counting(rows);
         let schema = kind.schema(&schema);
         let is_list = kind.is_list();
         let rows = match kind {
@@ -69,10 +72,12 @@ impl Executor {
         let writing = writer.write_all(rows, 0, job);
         let (written, metadata) = if is_task {
             // Whoever comes back for it comes for what is there in the end.
-            let written = writing.await?;
+            let written = progress.during(writing).await?;
             (written, preview.answer(started, false).await?)
         } else {
-            future::try_join(writing, preview.answer(started, false)).await?
+            // The answer ends with the preview, and nothing is told after it.
+            let answering = progress.during(preview.answer(started, false));
+            future::try_join(writing, answering).await?
         };
         let is_all = written.end == End::Complete && question.max_rows.is_none_or(|max| written.rows < max);
         if let (Some(key), true) = (known.key, is_all) {

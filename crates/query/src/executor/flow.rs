@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
+use tidegate_core::{Error, ErrorKind, Job, Metadata};
 
 use super::continuation::Keeper;
 use crate::answer::{Answer, Hints, Progress, Prospect};
@@ -74,22 +74,22 @@ pub(super) struct Flow<'a> {
     pub(super) keeper: Option<Keeper<'a>>,
     /// The columns of the rows.
     pub(super) schema: SchemaRef,
-    pub(super) job: &'a Job,
-    pub(super) reply: &'a ReplySender,
+    pub(super) progress: &'a Progress<'a>,
 }
 
 impl Flow<'_> {
     /// Lets the rows flow into the answer and ends it. What does not fit flows on into the store after that.
     pub(super) async fn deliver(self) -> Result<Metadata, Error> {
-        let Self { mut batches, kind, mut answer, hints, keeper, schema, job, reply } = self;
+        let Self { mut batches, kind, mut answer, hints, keeper, schema, progress } = self;
+        let reply = progress.reply();
         let schema = kind.schema(&schema);
         let mut kept = keeper.is_some().then(Vec::new);
         let delivered = match kind {
-            Kind::Rows | Kind::Stored { .. } => stream(&mut batches, &mut answer, job, kept.as_mut()).await,
-            Kind::Values(distinct) => match gather(&mut batches, *distinct, job, reply).await {
+            Kind::Rows | Kind::Stored { .. } => stream(&mut batches, &mut answer, progress, kept.as_mut()).await,
+            Kind::Values(distinct) => match gather(&mut batches, *distinct, progress).await {
                 Ok(values) => {
                     batches = futures::stream::iter(values.into_iter().map(Ok)).boxed();
-                    stream(&mut batches, &mut answer, job, kept.as_mut()).await
+                    stream(&mut batches, &mut answer, progress, kept.as_mut()).await
                 }
                 Err(error) => Err(error),
             },
@@ -130,12 +130,12 @@ pub(super) async fn abandoned(answer: Answer<'_>, error: Error) -> Result<Error,
 pub(super) async fn stream(
     batches: &mut Batches,
     answer: &mut Answer<'_>,
-    job: &Job,
+    progress: &Progress<'_>,
     mut kept: Option<&mut Vec<RecordBatch>>,
 ) -> Result<(), Error> {
     let (mut first, mut rows, mut has_ended) = (Vec::new(), 0, false);
     while rows < answer.lookahead_rows() && !has_ended {
-        match next(batches, job).await? {
+        match next(batches, progress).await? {
             Some(batch) => {
                 rows += batch.num_rows();
                 first.push(batch);
@@ -165,7 +165,7 @@ pub(super) async fn stream(
             Some(batch) => batch.transpose()?,
             None => {
                 answer.pause().await?;
-                next(batches, job).await?
+                next(batches, progress).await?
             }
         };
         let Some(batch) = batch else { return Ok(()) };
@@ -173,7 +173,7 @@ pub(super) async fn stream(
         if answer.push(&batch).await?.is_break() {
             return Ok(());
         }
-        if job.is_cancelled() {
+        if progress.job().is_cancelled() {
             return Err(cancelled());
         }
     }
@@ -183,21 +183,19 @@ pub(super) async fn stream(
 async fn gather(
     batches: &mut Batches,
     mut distinct: Distinct,
-    job: &Job,
-    reply: &ReplySender,
+    progress: &Progress<'_>,
 ) -> Result<Vec<RecordBatch>, Error> {
-    let mut progress = Progress::default();
     let mut rows = 0;
-    while let Some(batch) = next(batches, job).await? {
+    while let Some(batch) = next(batches, progress).await? {
         distinct.add(&batch)?;
         rows += batch.num_rows() as u64;
-        progress.tell(rows, reply).await?;
+        progress.reach(rows, 0).await?;
     }
     distinct.into_batches()
 }
 
-async fn next(batches: &mut Batches, job: &Job) -> Result<Option<RecordBatch>, Error> {
-    or_cancelled(job, batches.next().map(Option::transpose)).await
+async fn next(batches: &mut Batches, progress: &Progress<'_>) -> Result<Option<RecordBatch>, Error> {
+    or_cancelled(progress.job(), progress.during(batches.next().map(Option::transpose))).await
 }
 
 pub(super) async fn or_cancelled<T>(job: &Job, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {

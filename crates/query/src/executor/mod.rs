@@ -13,11 +13,12 @@ use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
 
 use self::continuation::Keeper;
 use self::flow::{Flow, Kind, or_cancelled};
-use crate::answer::{Hints, Prospect};
+use crate::answer::{Hints, Progress, Prospect, Stage};
 use crate::database::{Database, Plan, Rows};
 use crate::format::{Form, Format};
 use crate::statement::Statement;
 use crate::store::ResultStore;
+use crate::uses::Uses;
 
 pub use self::continuation::{Page, question_of};
 
@@ -156,18 +157,30 @@ pub struct Executor {
     events: Events,
     /// Where answers go on that do not fit.
     store: Option<Arc<ResultStore>>,
+    uses: Arc<Uses>,
 }
 
 impl Executor {
     /// An executor that tells `events` of each query.
     pub fn new(events: Events) -> Self {
-        Self { events, store: None }
+        Self { events, store: None, uses: Arc::default() }
     }
 
     /// The same, keeping in `store` what does not fit inline.
     #[must_use]
     pub fn with_store(self, store: Option<Arc<ResultStore>>) -> Self {
         Self { store, ..self }
+    }
+
+    /// The same, counting in `uses` which names are asked for.
+    #[must_use]
+    pub fn with_uses(self, uses: Arc<Uses>) -> Self {
+        Self { uses, ..self }
+    }
+
+    /// Which names are asked for, and by whom.
+    pub fn uses(&self) -> &Arc<Uses> {
+        &self.uses
     }
 
     /// Where answers go on that do not fit.
@@ -186,20 +199,21 @@ impl Executor {
         if let Some(result) = &known.result {
             return self.answer_again(result, &question, job, reply).await;
         }
-        let plan = or_cancelled(job, question.database.plan(&question.statement, job.principal())).await?;
+        let progress = Progress::new(job, reply);
+        let plan = self.planned(&question, &progress).await?;
         let schema = plan.schema();
         let form = Form::of(question.format, job.format());
         let batch = runs_in_batch(question.mode, form, plan.as_ref());
         let kind = Kind::of(question.extract.as_deref(), &schema)?;
         let is_list = kind.is_list();
-        let prospect = Prospect { job, reply, rows_max: question.max_rows, form, is_list, started };
+        let prospect = Prospect { progress: &progress, rows_max: question.max_rows, form, is_list, started };
         let mut answer = kind.answer(&prospect, &schema, batch || is_list)?;
         if question.structured {
             answer = answer.with_structured(&kind.schema(&schema));
         }
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
-        reply.progress(0.0, None, Some("the query runs".to_owned())).await?;
-        let rows = or_cancelled(job, plan.run(job)).await?;
+        progress.enter(Stage::Running).await?;
+        let rows = or_cancelled(job, progress.during(plan.run(job))).await?;
         let more = |built_in: &str| question.more.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = Hints {
             noun: kind.noun(),
@@ -210,7 +224,19 @@ impl Executor {
             before: 0,
         };
         let keeper = Keeper::of(self.store.as_ref(), &question, form, known.key, job);
-        Flow { batches: rows.batches, kind, answer, hints, keeper, schema, job, reply }.deliver().await
+        Flow { batches: rows.batches, kind, answer, hints, keeper, schema, progress: &progress }.deliver().await
+    }
+
+    /// The plan of `question`, whose names count as used from then on.
+    async fn planned(&self, question: &Question, progress: &Progress<'_>) -> Result<Box<dyn Plan>, Error> {
+        let job = progress.job();
+        let planning = question.database.plan(&question.statement, job.principal());
+        let plan = or_cancelled(job, progress.during(planning)).await?;
+        self.uses.count(job.caller(), question.database.name(), question.statement.tables());
+        // Unique values are of all rows, however many of them are wanted.
+        let rows_max = question.max_rows.filter(|_| question.extract.is_none()).unwrap_or(u64::MAX);
+        progress.expect(plan.estimated_rows().map(|rows| rows.min(rows_max)));
+        Ok(plan)
     }
 
     /// Writes `rows`, which need no plan, into `reply`, within the inline budget of `job`.
@@ -227,11 +253,13 @@ impl Executor {
         let Presentation { format, extract, more } = presentation;
         let kind = Kind::of(extract.as_deref(), &rows.schema)?;
         let form = Form::of(format, job.format());
-        let prospect = Prospect { job, reply, rows_max: None, form, is_list: kind.is_list(), started: Instant::now() };
+        let progress = Progress::new(job, reply);
+        let (is_list, started) = (kind.is_list(), Instant::now());
+        let prospect = Prospect { progress: &progress, rows_max: None, form, is_list, started };
         let answer = kind.answer(&prospect, &rows.schema, true)?;
         let hints = Hints { noun: kind.noun(), limit: more.clone(), budget: more, before: 0 };
         let Rows { schema, batches } = rows;
-        Flow { batches, kind, answer, hints, keeper: None, schema, job, reply }.deliver().await
+        Flow { batches, kind, answer, hints, keeper: None, schema, progress: &progress }.deliver().await
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tidegate_core::{Caller, Job, Owner};
 
+use super::file::StoredFile;
 use super::id::ResultId;
 use super::result::StoredResult;
 use super::results::ResultStore;
@@ -31,9 +32,21 @@ impl CacheKey {
         let roles: Vec<&str> = principal.roles.iter().map(String::as_str).collect();
         let claims = serde_json::to_string(&principal.claims).unwrap_or_default();
         let parameters = format!("{:?}", statement.parameters());
-        let mut hash = Sha256::new();
         let numbers = format!("{} {version} {}", principal.generation, statement.dialect().name());
-        for part in [&owner, &roles.join("\n"), &claims, database, &numbers, &text, &parameters, shape] {
+        Self::of_parts(&[&owner, &roles.join("\n"), &claims, database, &numbers, &text, &parameters, shape])
+    }
+
+    /// The key of `file` in the state that `state` names, for whoever asked for it in `job`.
+    pub(crate) fn of_file(file: &StoredFile, state: &str, job: &Job) -> Self {
+        let owner = serde_json::to_string(&Owner::of(job.caller())).unwrap_or_default();
+        let facts = serde_json::to_string(file).unwrap_or_default();
+        let generation = job.principal().generation.to_string();
+        Self::of_parts(&["file", &owner, &generation, job.target().name(), &facts, state])
+    }
+
+    fn of_parts(parts: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());
         }

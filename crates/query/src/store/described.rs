@@ -35,14 +35,25 @@ impl ResultStore {
             "status": stage.status(),
             "created_at": time(head.created_at_ms),
             "expires_at": time(head.expires_at_ms),
-            "tool": head.tool,
-            "database": head.database,
             "job": head.job.to_string(),
             "rows": stage.rows(),
             "bytes": stage.bytes(),
             "columns": columns,
             "blocks": blocks,
         });
+        match &head.file {
+            Some(file) => {
+                manifest["resource"] = head.tool.as_str().into();
+                manifest["file"] = json!({"name": file.name, "bytes": file.bytes});
+                if let Some(media_type) = &file.media_type {
+                    manifest["file"]["media_type"] = media_type.as_str().into();
+                }
+            }
+            None => {
+                manifest["tool"] = head.tool.as_str().into();
+                manifest["database"] = head.database.as_str().into();
+            }
+        }
         if let Some(reason) = stage.end.as_ref().and_then(super::End::reason) {
             manifest["reason"] = reason.into();
         }

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use tidegate_core::Owner;
 
+use super::file::StoredFile;
 use super::id::ResultId;
 
 /// What is known of a result before its first row.
@@ -13,9 +14,9 @@ pub struct Head {
     /// Its name.
     pub id: ResultId,
     pub(super) owner: Owner,
-    /// The tool that was asked.
+    /// The tool that was asked, or the URI of the resource that was read.
     pub tool: String,
-    /// The database that was asked.
+    /// The database that was asked; empty for a file.
     pub database: String,
     /// The job that writes it.
     pub job: Uuid,
@@ -23,6 +24,9 @@ pub struct Head {
     pub created_at_ms: u64,
     /// When it goes, in milliseconds since 1970.
     pub expires_at_ms: u64,
+    /// The file whose bytes its rows are; none for rows of a query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<StoredFile>,
 }
 
 /// One block of a result.

@@ -6,6 +6,8 @@
 mod block;
 mod cache;
 mod described;
+mod figures;
+mod file;
 mod files;
 mod id;
 mod limits;
@@ -20,6 +22,7 @@ mod writer;
 
 pub use block::{Block, END as END_OF_STREAM};
 pub(crate) use cache::CacheKey;
+pub use file::{FILE_PIECE_BYTES, StoredFile, file_rows};
 pub use id::ResultId;
 pub use limits::StoreLimits;
 pub use manifest::{BlockFacts, Head};

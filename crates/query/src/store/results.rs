@@ -14,6 +14,8 @@ use tokio::task::AbortHandle;
 
 use super::block::{Block, hash_of};
 use super::cache::{self, CacheKey};
+use super::figures::Counts;
+use super::file::StoredFile;
 use super::files::{self, Folder, Found, ResultFiles};
 use super::id::{ResultId, absent};
 use super::limits::StoreLimits;
@@ -55,6 +57,8 @@ pub struct ResultStore {
     sweeper: Mutex<Option<AbortHandle>>,
     /// Answers that are still right.
     pub(super) answers: Mutex<LruCache<CacheKey, ResultId>>,
+    /// Shared with those who write.
+    pub(super) counts: Arc<Counts>,
 }
 
 #[derive(Default)]
@@ -91,6 +95,7 @@ impl ResultStore {
             index: Mutex::default(),
             sweeper: Mutex::default(),
             answers: Mutex::new(cache::answers()),
+            counts: Arc::default(),
         };
         let store = Arc::new(store);
         for left in found {
@@ -127,6 +132,16 @@ impl ResultStore {
     /// # Errors
     /// `RateLimited` when as many are being written as may be; `Unavailable` when there is no room or no folder.
     pub async fn begin(self: &Arc<Self>, asked: Asked<'_>, schema: &SchemaRef) -> Result<ResultWriter, Error> {
+        self.begin_of(asked, schema, None).await
+    }
+
+    /// As [`ResultStore::begin`], for rows that are the bytes of `file` if there is one.
+    pub(super) async fn begin_of(
+        self: &Arc<Self>,
+        asked: Asked<'_>,
+        schema: &SchemaRef,
+        file: Option<StoredFile>,
+    ) -> Result<ResultWriter, Error> {
         let created_at_ms = now_ms();
         let head = Head {
             id: ResultId::new(),
@@ -136,6 +151,7 @@ impl ResultStore {
             job: asked.job.id().0,
             created_at_ms,
             expires_at_ms: created_at_ms.saturating_add(ms(self.limits.time_to_live)),
+            file,
         };
         let folder = self.folder.of(head.id);
         let portable = Portable::new(schema, BatchFormat::Arrow);
@@ -169,6 +185,11 @@ impl ResultStore {
             self.index.lock().results.values().filter(|result| result.head.owner == owner).cloned().collect();
         results.sort_by_key(|result| std::cmp::Reverse((result.head.created_at_ms, result.head.id)));
         results
+    }
+
+    /// All that there are.
+    pub(super) fn all(&self) -> Vec<Arc<StoredResult>> {
+        self.index.lock().results.values().cloned().collect()
     }
 
     /// The cursor to `row` of `result`, for nobody but `caller` and no question but `question`.
@@ -210,6 +231,7 @@ impl ResultStore {
             late.iter().for_each(|result| index.forget(result, "it has expired"));
             late
         };
+        self.counts.expired(late.len());
         clear(late).await;
     }
 
@@ -236,6 +258,7 @@ impl ResultStore {
             leaving.iter().for_each(|result| index.forget(result, "it made room for newer ones"));
             leaving
         };
+        self.counts.evicted(leaving.len());
         clear(leaving).await;
         Ok(())
     }

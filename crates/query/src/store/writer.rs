@@ -211,7 +211,7 @@ impl ResultWriter {
         self.waiting_bytes = 0;
         self.due = None;
         self.block_bytes = (self.block_bytes * 2).min(self.store.limits().block_bytes.max(FIRST_BLOCK_BYTES));
-        let (result, files) = (self.result.clone(), self.files.clone());
+        let (result, files, counts) = (self.result.clone(), self.files.clone(), self.store.counts.clone());
         self.writing = Some(tokio::task::spawn_blocking(move || {
             let written = (|| {
                 let bytes = encoded(result.schema(), &batches).map_err(io::Error::other)?;
@@ -221,6 +221,7 @@ impl ResultWriter {
                 let mut files = files.lock();
                 files.add(index, &bytes, &facts)?;
                 result.grow(facts);
+                counts.block_written();
                 Ok(())
             })();
             result.claim(0);

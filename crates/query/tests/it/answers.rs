@@ -168,6 +168,39 @@ async fn progress_counts_up_and_is_not_told_often() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn progress_tells_the_stage_the_rows_and_what_is_expected() {
+    let slow = |ms| Fake { delay: Some(Duration::from_millis(ms)), ..Fake::counting(3, 10) };
+    let fake = Fake { estimated_rows: Some(25), ..slow(2_500) };
+    let wishes = Wishes { mode: Mode::Batch, ..Wishes::default() };
+    insta::assert_snapshot!(ask(&fake, &wishes).await.words.join("\n"), @"
+    0 of Some(25.0): the query runs
+    0.000001 of Some(25.0): the query runs, 1 s so far
+    0.000002 of Some(25.0): the query runs, 2 s so far
+    10 of Some(25.0): rows are read: 10 of about 25
+    10.0000035 of Some(25.0): rows are read: 10 of about 25
+    10.0000045 of Some(25.0): rows are read: 10 of about 25
+    20 of Some(25.0): rows are read: 20 of about 25
+    20.000006 of Some(25.0): rows are read: 20 of about 25
+    20.000007 of Some(25.0): rows are read: 20 of about 25
+    30 of None: rows are read: 30
+    ");
+    let wishes = Wishes { max_rows: Some(25), ..Wishes::default() };
+    let fake = Fake { estimated_rows: Some(40), ..slow(900) };
+    insta::assert_snapshot!(ask(&fake, &wishes).await.words.join("\n"), @"
+    0 of Some(25.0): the query runs
+    10 of Some(25.0): rows are read: 10 of about 25
+    20 of Some(25.0): rows are sent: 20 of about 25, 80 bytes
+    ");
+    let wishes = Wishes { extract: Some("n".to_owned()), ..Wishes::default() };
+    insta::assert_snapshot!(ask(&slow(900), &wishes).await.words.join("\n"), @"
+    0 of None: the query runs
+    10 of None: rows are read: 10
+    20 of None: rows are read: 20
+    30 of None: rows are read: 30
+    ");
+}
+
 #[tokio::test]
 async fn cancelling_drops_the_stream_at_once() {
     let fake = Fake { delay: Some(Duration::from_secs(60)), ..Fake::counting(2, 1) };

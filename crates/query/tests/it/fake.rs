@@ -204,6 +204,8 @@ pub(crate) struct Seen {
     pub(crate) head: Option<BodyHead>,
     pub(crate) body: Vec<u8>,
     pub(crate) progress: Vec<f64>,
+    /// The same in words, with what it will be at the end.
+    pub(crate) words: Vec<String>,
     pub(crate) metadata: Metadata,
     pub(crate) failure: Option<Error>,
     /// Rows that the job counted.
@@ -313,7 +315,10 @@ pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
                 open = false;
                 seen.blocks.push(text);
             }
-            ReplyEvent::Chunk(Chunk::Notice(Notice::Progress { done, .. })) => seen.progress.push(done),
+            ReplyEvent::Chunk(Chunk::Notice(Notice::Progress { done, total, message })) => {
+                seen.progress.push(done);
+                seen.words.push(format!("{done} of {total:?}: {}", message.unwrap()));
+            }
             ReplyEvent::Chunk(other) => panic!("{other:?}"),
             ReplyEvent::End(Outcome::Done(metadata)) => seen.metadata = metadata,
             ReplyEvent::End(Outcome::Failed(error)) => seen.failure = Some(error),

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Budget, Call, CallLimits, Caller, Chunk, Content, Error, Grants, Metadata, Origin, Outcome, Principal, Proof,
-    Registry, Reply, ReplyEvent, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
+    Budget, Call, CallLimits, Caller, Chunk, Content, Error, Grants, Metadata, Notice, Origin, Outcome, Principal,
+    Proof, Registry, Reply, ReplyEvent, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
 };
 use tidegate_query::{
     Database, End, Executor, Format, Mode, Page, Question, Rest, ResultId, ResultStore, SqlDialect, Statement,
@@ -218,6 +218,33 @@ async fn a_cursor_is_good_for_its_principal_and_its_question_alone() {
     Use a cursor unchanged, with the arguments of the answer that it stood in.
     right: [{"n":45}]
     "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_tells_how_far_it_is_until_its_preview_is_there() {
+    let fake = Fake { delay: Some(Duration::from_millis(1_500)), ..Fake::counting(3, 10) };
+    let node = Scene::of(fake, StoreLimits::default()).await;
+    let mut call = Call::new(Target::Tool("ask".to_owned()), somebody("ann"));
+    call.arguments = json!({"delivery": "blocks"}).as_object().unwrap().clone();
+    call.wants_progress = true;
+    let mut reply = node.registry.call(call).unwrap();
+    let mut words = Vec::new();
+    loop {
+        match reply.next().await.unwrap() {
+            ReplyEvent::Chunk(Chunk::Notice(Notice::Progress { done, message, .. })) => {
+                words.push(format!("{done}: {}", message.unwrap()));
+            }
+            ReplyEvent::Chunk(_) => {}
+            ReplyEvent::End(outcome) => {
+                assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+                break;
+            }
+        }
+    }
+    insta::assert_snapshot!(words.join("\n"), @"
+    0: the query runs
+    0.000001: the query runs, 1 s so far
+    ");
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 mod stamp;
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tidegate_core::{Error, ErrorKind};
@@ -67,6 +69,18 @@ impl Files {
             all.push(File { path, schema });
         }
         Ok(Self { all })
+    }
+
+    /// What names the state of all files: another number when any of them, or its log, was written.
+    ///
+    /// # Errors
+    /// When a file cannot be seen.
+    pub(crate) fn version(&self) -> io::Result<u64> {
+        let mut version = DefaultHasher::new();
+        for file in &self.all {
+            (Stamp::of(&file.path)?, stamp::of_log(&file.path)).hash(&mut version);
+        }
+        Ok(version.finish())
     }
 
     /// Whether tables go by their bare names, since there is but one file.

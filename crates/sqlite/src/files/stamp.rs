@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// What tells a file from the one that stood in its place before.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Stamp {
     identity: Option<(u64, u64)>,
     bytes: u64,
@@ -23,6 +23,14 @@ impl Stamp {
         let metadata = std::fs::metadata(path)?;
         Ok(Self { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
     }
+}
+
+/// The stamp of the log that stands beside a file in WAL mode, where what was written lies until it is carried over. None
+/// without one, and of an empty one, which comes and goes with those who only read.
+pub(crate) fn of_log(path: &Path) -> Option<Stamp> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    Stamp::of(Path::new(&log)).ok().filter(|stamp| stamp.bytes > 0)
 }
 
 /// The device and the number of the file on it.

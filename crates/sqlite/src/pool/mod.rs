@@ -47,6 +47,11 @@ impl Pool {
         &self.inner.options
     }
 
+    /// The files.
+    pub(crate) fn files(&self) -> &Arc<Files> {
+        &self.inner.files
+    }
+
     /// The database's name.
     pub(crate) fn database(&self) -> &Arc<str> {
         &self.inner.database

@@ -7,6 +7,8 @@ use std::time::Duration;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use futures::StreamExt;
+use tidegate_core::Principal;
+use tidegate_query::Database;
 use tidegate_sqlite::SqliteOptions;
 
 use crate::support::{Folder, of, soon};
@@ -106,4 +108,27 @@ async fn a_reader_holds_no_lock_when_it_is_done() {
     writer.busy_timeout(Duration::ZERO).unwrap();
     writer.execute_batch("BEGIN EXCLUSIVE; INSERT INTO t VALUES (2); COMMIT").unwrap();
     assert_eq!(node.rows("SELECT count(*) FROM t").await, "2");
+}
+
+#[tokio::test]
+async fn a_stamp_changes_when_somebody_writes_and_not_when_somebody_reads() {
+    for mode in ["DELETE", "WAL"] {
+        let folder = Folder::new();
+        let sql = format!("PRAGMA journal_mode = {mode}; CREATE TABLE a (n); CREATE TABLE b (n)");
+        let writer = folder.write("data.db", &sql);
+        let node = folder.open(&["data.db"], SqliteOptions::default());
+        let stamp = async |table| node.database.stamp(table, &Principal::anonymous()).await.unwrap();
+        let (of_a, of_all) = (stamp(Some("a")).await, stamp(None).await);
+        assert!(of_a.is_some() && of_all.is_some() && of_a != of_all);
+        assert_eq!(stamp(Some("c")).await, None, "there is no such table");
+        assert_eq!(node.rows("SELECT count(*) FROM a").await, "0");
+        assert_eq!((stamp(Some("a")).await, stamp(None).await), (of_a.clone(), of_all.clone()), "{mode}: only read");
+        writer.execute_batch("INSERT INTO a VALUES (1)").unwrap();
+        let of_rows = stamp(Some("a")).await;
+        assert!(of_rows.is_some() && of_rows != of_a && stamp(None).await != of_all, "{mode}");
+        writer.execute_batch("CREATE TABLE c (n)").unwrap();
+        assert!(stamp(Some("c")).await.is_some());
+        writer.execute_batch("DROP TABLE c").unwrap();
+        assert_eq!(stamp(Some("c")).await, None);
+    }
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::json;
 use tidegate::core::{
-    Completer, Completion, CompletionRequest, Content, Error, Handler, Job, Metadata, Prompt, PromptArgument,
-    ResourceBody, ResourceContents, Role, handler_fn,
+    Completer, Completion, CompletionRequest, Content, Error, Handler, InputAnswer, InputRequest, Job, Metadata,
+    Prompt, PromptArgument, ResourceBody, ResourceContents, Role, handler_fn,
 };
 
 use crate::media::pixel;
 
 /// Every prompt.
 pub(crate) fn all() -> Vec<Prompt> {
-    vec![simple(), with_arguments(), with_embedded_resource(), with_image()]
+    vec![simple(), with_arguments(), with_embedded_resource(), with_image(), asking()]
 }
 
 fn simple() -> Prompt {
@@ -49,6 +50,24 @@ fn with_embedded_resource() -> Prompt {
 fn with_image() -> Prompt {
     let handler = saying(|_job| vec![pixel(), Content::text("Please analyze the image above.")]);
     Prompt::new("test_prompt_with_image", "A message about a picture.", handler)
+}
+
+/// A prompt may ask for what it needs to know, as a tool may.
+fn asking() -> Prompt {
+    let handler = handler_fn(|_job, reply| async move {
+        let schema = json!({"type": "object", "properties": {"context": {"type": "string"}}, "required": ["context"]});
+        let request = InputRequest::form("What context should the prompt use?", schema);
+        let context = match reply.ask_for("user_context", request).await? {
+            InputAnswer::Accepted(content) => {
+                content.get("context").and_then(|value| value.as_str()).map(str::to_owned)
+            }
+            _ => None,
+        };
+        let context = context.unwrap_or_else(|| "none".to_owned());
+        reply.message(Role::User, Content::text(format!("The context is: {context}"))).await?;
+        Ok(Metadata::new())
+    });
+    Prompt::new("test_input_required_result_prompt", "A message in a context that is asked for.", handler)
 }
 
 /// A handler that lets the person say one message for each piece of content.

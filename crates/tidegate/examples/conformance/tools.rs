@@ -1,5 +1,8 @@
 //! Tools: a name, a description for the model, a schema for the arguments, and an async function that answers.
 
+mod asking;
+mod tasks;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +23,8 @@ pub(crate) fn all() -> Result<Vec<Tool>, SchemaError> {
     let mut tools = contents();
     tools.extend([failing(), reporting_progress(), logging(), logging_unasked(), asking_nothing()]);
     tools.extend([with_composed_schema()?, with_mirrored_argument()?]);
+    tools.extend(asking::all()?);
+    tools.extend(tasks::all()?);
     Ok(tools)
 }
 

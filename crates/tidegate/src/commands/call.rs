@@ -11,6 +11,7 @@ use crate::options::{Audience, Options};
 use crate::output::{self, Written};
 use crate::shutdown::Shutdown;
 use crate::source::Source;
+use crate::terminal;
 
 /// Call a tool and print its answer
 #[derive(Debug, Args)]
@@ -71,9 +72,12 @@ impl Asker {
         arguments.into_iter().map(|(key, value)| (key.clone(), typed(&key, value))).collect()
     }
 
-    /// Calls `tool` and prints its answer as it comes.
+    /// Calls `tool` and prints its answer as it comes. What the tool asks is asked at the terminal, if there is one.
     pub(super) async fn ask(self, tool: &str, arguments: Map<String, Value>) -> Result<(), Failure> {
-        let reply = self.opened.node().registry().call(self.call(tool, arguments))?;
+        let mut call = self.call(tool, arguments);
+        call.abilities = terminal::abilities();
+        call.is_asked_live = true;
+        let reply = self.opened.node().registry().call(call)?;
         let printed = self.shutdown.guard(output::print(reply)).await;
         self.opened.close().await;
         printed?

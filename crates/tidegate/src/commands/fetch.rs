@@ -23,7 +23,7 @@ pub(crate) struct Fetch {
 impl Fetch {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let address = ResultAddress::parse(&self.url).map_err(FetchError::from)?;
-        let destination = self.file.destination()?;
+        let destination = self.file.destination_of_any()?;
         let options = self.download.options(address.server())?;
         let shutdown = Shutdown::on_signals()?;
         self.file.download(&address, &destination, options, &shutdown).await

@@ -31,9 +31,10 @@ pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problem
         return Err(problems);
     };
     let inputs = collect(inputs(&entry.input, path), &mut problems);
+    let confirm = collect(confirm(entry, path), &mut problems);
     let access = collect(access(&entry.access, &entry.from, path), &mut problems);
-    match (inputs, access) {
-        (Some(inputs), Some(access)) if problems.is_empty() => Ok(SqlTool {
+    match (inputs, confirm, access) {
+        (Some(inputs), Some(confirm), Some(access)) if problems.is_empty() => Ok(SqlTool {
             name: entry.name.clone(),
             title: entry.title.clone(),
             description: entry.description.clone(),
@@ -41,6 +42,7 @@ pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problem
             database: entry.database.clone(),
             sql: sql.clone(),
             inputs,
+            confirm,
             access,
             limits: call_limits(entry.limits),
             transaction: transaction(entry),
@@ -62,6 +64,7 @@ pub(super) fn http_tool(
         problems.push(Problem::new(path, "wants either sql or http, and not both"));
     }
     let inputs = collect(inputs(&entry.input, path), &mut problems);
+    let confirm = collect(confirm(entry, path), &mut problems);
     let access = collect(access(&entry.access, &entry.from, path), &mut problems);
     let at = |member: &str| format!("{path}.http.{member}");
     let text = |member: &str, text: &str| loaded.template(&at(member)).unwrap_or(text).to_owned();
@@ -80,20 +83,27 @@ pub(super) fn http_tool(
         timeout: http.timeout.map(|time| time.0),
         max_bytes: http.max_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX)),
     };
-    match (inputs, access) {
-        (Some(inputs), Some(access)) if problems.is_empty() => Ok(DeclaredHttpTool {
+    match (inputs, confirm, access) {
+        (Some(inputs), Some(confirm), Some(access)) if problems.is_empty() => Ok(DeclaredHttpTool {
             name: entry.name.clone(),
             title: entry.title.clone(),
             description: entry.description.clone(),
             annotations: annotations(entry.annotations),
             request,
             inputs,
+            confirm,
             access,
             limits: call_limits(entry.limits),
             cache: entry.cache.map(cache),
         }),
         _ => Err(problems),
     }
+}
+
+/// What a person must agree to before the tool at `path` does anything.
+fn confirm(entry: &ToolEntry, path: &str) -> Result<Option<TextTemplate>, Problems> {
+    let question = entry.confirm.as_deref().map(TextTemplate::parse).transpose();
+    question.map_err(|error| vec![Problem::new(format!("{path}.confirm"), error.to_string())])
 }
 
 /// `value`, which stands at `path`, with the braces that variables hold as what they are.
@@ -246,6 +256,7 @@ fn input(name: &str, entry: &InputEntry, path: &str) -> Result<Input, Problems> 
         description: entry.description.clone(),
         default: entry.default.clone(),
         required: entry.required.unwrap_or(true),
+        ask: entry.ask.clone(),
         constraints,
     };
     let schema = tidegate_core::Schema::new(input.schema());
@@ -327,7 +338,7 @@ pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
         bytes: entry.inline_bytes.and_then(|bound| bound.0.limit()),
     };
     let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body) }
+    CallLimits { timeout, inline, body: Some(body), task_after: entry.task_after.map(|time| time.0) }
 }
 
 /// How a PostgreSQL database runs the statement of a tool.

@@ -87,7 +87,8 @@ impl Explain {
     }
 }
 
-async fn described(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
+/// A plan in words, its estimates first.
+pub(crate) async fn described(statement: &Statement, plan: &dyn Plan) -> Result<String, Error> {
     // Some databases know what they expect only when they were asked for the plan.
     let explained = plan.explain().await?;
     let known = |estimate: Option<u64>| estimate.map_or_else(|| "unknown".to_owned(), |n| n.to_string());

@@ -76,7 +76,7 @@ impl Handler for Sql {
 
 impl NodeView {
     /// The statement of `sql` with its parameters, all wrong ones told together.
-    pub(super) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
+    pub(crate) fn statement(&self, sql: &str, parameters: &[Value], dialect: SqlDialect) -> Result<Statement, Error> {
         let mut bound = Vec::with_capacity(parameters.len());
         let mut violations = Vec::new();
         for (index, value) in parameters.iter().enumerate() {

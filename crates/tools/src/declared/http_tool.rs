@@ -8,8 +8,8 @@ use super::http::{
     HttpArgument, HttpClient, HttpDefinition, HttpProblem, HttpRequestTemplate, HttpTool, RESERVED_ARGUMENTS,
 };
 use super::input::{Input, object_schema};
-use super::sql_tool::{shape, taken_names};
-use super::{Problem, cache_note};
+use super::sql_tool::{questions, shape, taken_names};
+use super::{Problem, TextTemplate, cache_note};
 use crate::node::NodeView;
 
 /// A declared tool: a request to an HTTP API.
@@ -27,6 +27,8 @@ pub struct DeclaredHttpTool {
     pub request: HttpDefinition,
     /// The parameters.
     pub inputs: Vec<Input>,
+    /// What the person behind a call is asked before the request is sent; `{{name}}` stands for a parameter.
+    pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
     pub access: Access,
     /// Bounds of its calls.
@@ -45,9 +47,10 @@ impl DeclaredHttpTool {
         if !taken.is_empty() {
             return Err(taken);
         }
+        let (asked, consent) = questions(&self.inputs, self.confirm)?;
         let arguments = self.inputs.iter().map(|input| HttpArgument {
             name: input.name.clone(),
-            is_required: input.must_be_given(),
+            is_required: input.is_never_null(),
             default: input.default.clone(),
         });
         let arguments: Vec<HttpArgument> = arguments.collect();
@@ -60,8 +63,8 @@ impl DeclaredHttpTool {
             idempotent: self.annotations.idempotent.or(hints.idempotent),
             open_world: self.annotations.open_world.or(hints.open_world),
         };
-        let handler = Arc::new(HttpTool::new(template, client.clone(), node.executor.clone()));
-        let mut tool = Tool::new(self.name, self.description, handler)
+        let handler = HttpTool::new(template, client.clone(), node.executor.clone()).asking(asked, consent);
+        let mut tool = Tool::new(self.name, self.description, Arc::new(handler))
             .with_annotations(annotations)
             .with_access(self.access)
             .with_limits(self.limits);

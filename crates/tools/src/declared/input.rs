@@ -6,6 +6,8 @@ use tidegate_query::{Filling, Parameter, SqlDialect};
 
 /// Values of a list that may be given.
 const LIST_VALUES_MAX: usize = 500;
+/// What a model is told of a parameter that a person is asked for.
+const LEFT_OUT: &str = "if it is left out, the person is asked";
 
 /// A parameter of a declared entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +20,10 @@ pub struct Input {
     pub description: Option<String>,
     /// Used when the caller gives none.
     pub default: Option<Value>,
-    /// Whether the caller must give it; without a default, one that is not given is null.
+    /// Whether it must have a value; without a default, one that need not and was not given is null.
     pub required: bool,
+    /// What the person behind a call is asked when it is left out.
+    pub ask: Option<String>,
     /// Further constraints as JSON Schema has them (`minimum`, `maxLength`, `pattern`, `enum`, …).
     pub constraints: Map<String, Value>,
 }
@@ -119,8 +123,8 @@ impl Scalar {
 impl Input {
     /// A required parameter.
     pub fn new(name: impl Into<String>, kind: InputKind) -> Self {
-        let (description, default, constraints) = (None, None, Map::new());
-        Self { name: name.into(), kind, description, default, required: true, constraints }
+        let (description, default, ask, constraints) = (None, None, None, Map::new());
+        Self { name: name.into(), kind, description, default, required: true, ask, constraints }
     }
 
     /// Its JSON Schema.
@@ -134,14 +138,28 @@ impl Input {
         };
         if let Some(members) = schema.as_object_mut() {
             members.extend(self.constraints.clone());
-            members.extend(self.description.clone().map(|text| ("description".to_owned(), text.into())));
+            members.extend(self.told().map(|text| ("description".to_owned(), text.into())));
             members.extend(self.default.clone().map(|value| ("default".to_owned(), value)));
         }
         schema
     }
 
+    /// What a model is told of it.
+    fn told(&self) -> Option<String> {
+        match (&self.description, &self.ask) {
+            (Some(description), Some(_)) => Some(format!("{description}; {LEFT_OUT}")),
+            (None, Some(_)) => Some(LEFT_OUT.to_owned()),
+            (description, None) => description.clone(),
+        }
+    }
+
     /// Whether a call without it is refused.
     pub fn must_be_given(&self) -> bool {
+        self.is_never_null() && self.ask.is_none()
+    }
+
+    /// Whether it has a value whenever its tool runs.
+    pub(super) fn is_never_null(&self) -> bool {
         self.required && self.default.is_none()
     }
 

@@ -1,5 +1,10 @@
 //! Tools, resources and prompts that a configuration declares instead of code.
 
+mod asked;
+mod consent;
+mod file;
+mod file_watcher;
+mod form;
 mod http;
 mod http_tool;
 mod input;

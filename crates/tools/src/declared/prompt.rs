@@ -100,12 +100,12 @@ impl Handler for Fill {
 
 impl Fill {
     /// The resource of `uri`, as the caller may read it.
-    async fn embedded(&self, uri: String, job: &Job) -> Result<Content, Error> {
+    async fn embedded(&self, uri: String, job: &Arc<Job>) -> Result<Content, Error> {
         // A prompt may lean on a resource that is in another toolset.
         let caller = Caller { toolset: None, ..job.caller().clone() };
         let mime_type = self.node.registry()?.snapshot().media_type(&uri, &caller);
         let mut call = Call::new(Target::Resource(uri.clone()), caller);
-        call.holds_place = true;
+        call.on_behalf_of = Some(job.clone());
         call.cancellation = job.cancellation();
         call.carries.bytes = Some(EMBEDDED_BYTES_MAX);
         let mut reply = self.node.registry()?.call(call)?;

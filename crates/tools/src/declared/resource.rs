@@ -1,26 +1,22 @@
-//! A declared resource: the answer of a statement, or a file, at a URI or a template of URIs.
+//! A declared resource: the answer of a statement, or a file (`file`), at a URI or a template of URIs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    Access, CacheHint, CallLimits, Content, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Resource,
-    ResourceBody, ResourceContents, ResourceTemplate, UriTemplate,
+    Access, CacheHint, CallLimits, Error, ErrorKind, Handler, Job, Metadata, ReplySender, Resource, ResourceTemplate,
+    UriTemplate,
 };
 use tidegate_query::{Format, Mode, Question, Rest};
-use tokio::io::AsyncReadExt;
 
+use super::file::{ReadFile, media_type_of};
+use super::file_watcher::FileWatcher;
 use super::input::Input;
 use super::question::DeclaredQuestion;
 use super::uri_variables::UriVariables;
 use super::{Problem, TextTemplate};
 use crate::node::NodeView;
-
-/// Text of a file that leaves at once, in bytes.
-const PIECE_BYTES: usize = 64 * 1024;
-/// Files that are not text are sent whole; larger ones are refused.
-const BINARY_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A declared resource.
 #[derive(Debug, Clone)]
@@ -91,16 +87,19 @@ impl DeclaredResource {
         }
         let variables: Vec<String> = template.variables().map(str::to_owned).collect();
         let mime_type = self.mime_type.clone().or_else(|| mime_type_of(&self.source).map(str::to_owned));
-        let (handler, unreachable) = handler(self.source, &variables, node).await?;
+        let watcher = FileWatcher::of(&self.source, &variables);
+        let (handler, unreachable) = handler(self.source, &variables, mime_type.clone(), node).await?;
         let prepared = if variables.is_empty() {
             let mut resource = Resource::new(self.uri, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
             (resource.access, resource.limits, resource.cache) = (self.access, self.limits, self.cache);
+            resource.watcher = watcher;
             Prepared::Resource(Box::new(resource))
         } else {
             let mut resource = ResourceTemplate::new(template, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
             (resource.access, resource.limits, resource.cache) = (self.access, self.limits, self.cache);
+            resource.watcher = watcher;
             Prepared::Template(Box::new(resource))
         };
         Ok((prepared, unreachable))
@@ -111,6 +110,7 @@ impl DeclaredResource {
 async fn handler(
     source: ResourceSource,
     variables: &[String],
+    mime_type: Option<String>,
     node: &Arc<NodeView>,
 ) -> Result<(Arc<dyn Handler>, Option<Error>), Vec<Problem>> {
     match source {
@@ -131,7 +131,8 @@ async fn handler(
                 let error = Error::new(ErrorKind::InvalidArguments, message).with_choices(variables.iter().cloned());
                 return Err(vec![Problem::at("file", error)]);
             }
-            Ok((Arc::new(Read { folder, path, variables: UriVariables::new(variables, inputs)? }), None))
+            let variables = UriVariables::new(variables, inputs)?;
+            Ok((Arc::new(ReadFile { node: node.clone(), folder, path, variables, mime_type }), None))
         }
     }
 }
@@ -152,19 +153,7 @@ fn mime_type_of(source: &ResourceSource) -> Option<&'static str> {
         }),
         ResourceSource::File { path, .. } => {
             let name = path.fill(|_| String::new());
-            Some(match Path::new(&name).extension()?.to_str()? {
-                "md" => "text/markdown",
-                "txt" | "sql" => "text/plain",
-                "json" => "application/json",
-                "yaml" | "yml" => "application/yaml",
-                "csv" => "text/csv",
-                "html" => "text/html",
-                "png" => "image/png",
-                "jpg" | "jpeg" => "image/jpeg",
-                "svg" => "image/svg+xml",
-                "pdf" => "application/pdf",
-                _ => return None,
-            })
+            media_type_of(Path::new(&name))
         }
     }
 }
@@ -194,106 +183,4 @@ impl Handler for Ask {
         };
         self.node.executor.answer(question, &job, &reply).await
     }
-}
-
-/// Reads a file.
-struct Read {
-    folder: PathBuf,
-    path: TextTemplate,
-    variables: UriVariables,
-}
-
-#[async_trait]
-impl Handler for Read {
-    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
-        let absent = || Error::new(ErrorKind::NotFound, format!("there is no resource {:?}", job.target().name()));
-        // A caller may ask for any name; what cannot be read by it is not there. What we may not read the log hears of.
-        let unreadable = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::PermissionDenied => absent().with_detail(format!("{}: {error}", self.folder.display())),
-            _ => absent(),
-        };
-        let lost = |error: std::io::Error| Error::internal(format!("{}: {error}", self.folder.display()));
-        self.variables.values(&job)?;
-        let parts = |name: &str| job.variable(name).unwrap_or_default().to_owned();
-        if self.path.names().iter().any(|name| !is_part_of_a_name(&parts(name))) {
-            return Err(absent());
-        }
-        let path = self.folder.join(self.path.fill(parts));
-        let path = tokio::fs::canonicalize(path).await.map_err(unreadable)?;
-        let folder = tokio::fs::canonicalize(&self.folder).await.map_err(lost)?;
-        if !path.starts_with(&folder) {
-            // A link that leads out of the folder.
-            return Err(absent());
-        }
-        // Opening a pipe would wait for somebody who writes.
-        if !tokio::fs::metadata(&path).await.map_err(unreadable)?.is_file() {
-            return Err(absent());
-        }
-        let mut file = tokio::fs::File::open(&path).await.map_err(unreadable)?;
-        let size_bytes = file.metadata().await.map_err(unreadable)?.len();
-        send(&mut file, size_bytes, &job, &reply).await
-    }
-}
-
-/// What a variable may put into a path.
-fn is_part_of_a_name(value: &str) -> bool {
-    !value.is_empty() && !value.starts_with('.') && !value.contains(['/', '\\', '\0'])
-}
-
-/// Sends text piece by piece within the budget, and anything else whole.
-async fn send(file: &mut tokio::fs::File, size_bytes: u64, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
-    let broken = |error: std::io::Error| Error::internal(format!("a file of a resource broke off: {error}"));
-    let mut left = job.inline_budget().bytes.unwrap_or(usize::MAX);
-    let mut piece = vec![0; PIECE_BYTES];
-    // Bytes of a character whose rest comes with the next piece.
-    let mut begun = 0;
-    let mut is_text = false;
-    loop {
-        let read = file.read(&mut piece[begun..]).await.map_err(broken)?;
-        if read == 0 {
-            return Ok(Metadata::new());
-        }
-        let filled = begun + read;
-        let text_bytes = match std::str::from_utf8(&piece[..filled]) {
-            Ok(_) => filled,
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) if !is_text => return send_binary(file, size_bytes, job, reply).await,
-            Err(_) => filled,
-        };
-        is_text = true;
-        // What is no UTF-8 behind a text of some length is shown as such.
-        let text = String::from_utf8_lossy(&piece[..text_bytes]);
-        if text.len() > left {
-            reply.text(&text[..text.floor_char_boundary(left)]).await?;
-            reply.end_text().await?;
-            let line = format!("Shown: the beginning; the file has {size_bytes} bytes.");
-            reply.block(Content::text(line)).await?;
-            return Ok(Metadata::new());
-        }
-        left -= text.len();
-        reply.text(text).await?;
-        piece.copy_within(text_bytes..filled, 0);
-        begun = filled - text_bytes;
-    }
-}
-
-async fn send_binary(
-    file: &mut tokio::fs::File,
-    size_bytes: u64,
-    job: &Job,
-    reply: &ReplySender,
-) -> Result<Metadata, Error> {
-    use tokio::io::AsyncSeekExt as _;
-    let broken = |error: std::io::Error| Error::internal(format!("a file of a resource broke off: {error}"));
-    if size_bytes > BINARY_BYTES_MAX {
-        let message =
-            format!("the file has {size_bytes} bytes; files that are not text are sent up to {BINARY_BYTES_MAX}");
-        return Err(Error::new(ErrorKind::TooLarge, message));
-    }
-    file.rewind().await.map_err(broken)?;
-    let mut bytes = Vec::new();
-    file.take(BINARY_BYTES_MAX).read_to_end(&mut bytes).await.map_err(broken)?;
-    let (uri, mime_type) = (job.target().name().to_owned(), None);
-    reply.block(Content::Resource(ResourceContents { uri, mime_type, body: ResourceBody::Blob(bytes.into()) })).await?;
-    Ok(Metadata::new())
 }

@@ -9,16 +9,19 @@ use tidegate_core::{
 };
 use tidegate_query::{Delivery, Format, Mode, Question, Rest, Transaction, output_schema};
 
+use super::asked::AskedParameters;
+use super::consent::Consent;
 use super::http::RESERVED_ARGUMENTS;
 use super::input::{Input, object_schema};
 use super::question::DeclaredQuestion;
-use super::{Problem, cache_note};
+use super::{Problem, TextTemplate, cache_note};
 use crate::arguments::{Shape, arguments};
 use crate::node::NodeView;
 use crate::paging::Paging;
 
 /// Answers that may be longer are text alone, without structured content.
 const STRUCTURED_BYTES_MAX: usize = 1024 * 1024;
+
 /// A declared tool: one SQL statement with typed parameters.
 #[derive(Debug, Clone, Default)]
 pub struct SqlTool {
@@ -36,6 +39,8 @@ pub struct SqlTool {
     pub sql: String,
     /// The parameters.
     pub inputs: Vec<Input>,
+    /// What the person behind a call is asked before the statement is run; `{{name}}` stands for a parameter.
+    pub confirm: Option<TextTemplate>,
     /// What a caller must hold.
     pub access: Access,
     /// Bounds of its calls.
@@ -61,6 +66,7 @@ impl SqlTool {
         if !taken.is_empty() {
             return Err(taken);
         }
+        let (asked, consent) = questions(&self.inputs, self.confirm)?;
         let question = DeclaredQuestion::read(node, self.database.as_deref(), &self.sql, self.inputs.clone())?
             .in_transaction(self.transaction.clone())?;
         let (columns, unreachable) = match question.prepare(&node.statements).await {
@@ -70,7 +76,7 @@ impl SqlTool {
         };
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
-        let handler = Arc::new(Ask { node: node.clone(), question, structured: columns.is_some() });
+        let handler = Arc::new(Ask { node: node.clone(), question, asked, consent, structured: columns.is_some() });
         let mut tool = Tool::new(self.name, self.description, handler)
             .with_annotations(annotations(self.annotations, self.transaction.writes))
             .with_access(self.access)
@@ -118,6 +124,19 @@ pub(super) fn taken_names(inputs: &[Input], reserved: &[&str]) -> Vec<Problem> {
     taken.collect()
 }
 
+/// What a tool asks the person behind a call; all that is wrong with it is told together.
+pub(super) fn questions(
+    inputs: &[Input],
+    confirm: Option<TextTemplate>,
+) -> Result<(AskedParameters, Option<Consent>), Vec<Problem>> {
+    let asked = AskedParameters::of(inputs);
+    let consent = confirm.map(|question| Consent::new(question, inputs)).transpose();
+    match (asked, consent) {
+        (Ok(asked), Ok(consent)) => Ok((asked, consent)),
+        (asked, consent) => Err([asked.err(), consent.err()].into_iter().flatten().flatten().collect()),
+    }
+}
+
 /// The arguments of every tool with a table.
 pub(super) fn shape() -> Map<String, Value> {
     let formats = Format::ALL.map(Format::name);
@@ -144,6 +163,8 @@ fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
 struct Ask {
     node: Arc<NodeView>,
     question: DeclaredQuestion,
+    asked: AskedParameters,
+    consent: Option<Consent>,
     structured: bool,
 }
 
@@ -154,11 +175,17 @@ impl Handler for Ask {
         if let Some(page) = paging.page(&self.node, shape.format()?, self.structured, &job, &reply).await {
             return page;
         }
+        let format = shape.format()?;
+        let arguments = self.asked.complete(&job, &reply).await?;
+        let statement = self.question.statement(&arguments, &self.node.statements)?;
+        if let Some(consent) = &self.consent {
+            consent.get(&arguments, &reply).await?;
+        }
         let question = Question {
             database: self.question.database.clone(),
-            statement: self.question.statement(job.arguments(), &self.node.statements)?,
+            statement,
             max_rows: None,
-            format: shape.format()?,
+            format,
             extract: shape.extract,
             mode: Mode::Auto,
             structured: self.structured,

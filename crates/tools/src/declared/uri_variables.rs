@@ -27,6 +27,11 @@ impl UriVariables {
             let message = format!("{} is no variable of the URI; a resource has no other parameters", input.name);
             return Err(wrong(format!("input.{}", input.name), message));
         }
+        if let Some(input) = inputs.iter().find(|input| input.ask.is_some()) {
+            let message = format!("{} stands in the URI and is never left out; only a tool asks", input.name);
+            let error = Error::new(ErrorKind::InvalidArguments, message);
+            return Err(vec![Problem::at(format!("input.{}.ask", input.name), error)]);
+        }
         let is_untyped = |name: &&String| inputs.iter().all(|input| input.name != **name);
         let untyped: Vec<Input> = names
             .iter()
@@ -49,10 +54,17 @@ impl UriVariables {
     /// # Errors
     /// `InvalidArguments` with everything that does not fit.
     pub(super) fn values(&self, job: &Job) -> Result<Map<String, Value>, Error> {
+        self.typed(|name| job.variable(name).unwrap_or_default().to_owned())
+    }
+
+    /// The values of variables whose texts `text` knows.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with everything that does not fit.
+    pub(super) fn typed(&self, text: impl Fn(&str) -> String) -> Result<Map<String, Value>, Error> {
         let mut values = Map::new();
         for input in &self.inputs {
-            let text = job.variable(&input.name).unwrap_or_default();
-            values.insert(input.name.clone(), typed(input, text)?);
+            values.insert(input.name.clone(), typed(input, &text(&input.name))?);
         }
         let values = Value::Object(values);
         self.schema

@@ -7,4 +7,4 @@ pub(crate) mod list_tables;
 mod samples;
 
 pub(crate) use catalogs::{Listing, listings, search};
-pub(crate) use samples::first_rows;
+pub(crate) use samples::{examples, first_rows};

@@ -25,16 +25,25 @@ pub(crate) async fn samples(
     wanted: usize,
     job: &Arc<Job>,
 ) -> Result<ArrayRef, Error> {
-    let batches: Vec<RecordBatch> =
-        first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
     let mut lists = ListBuilder::new(StringBuilder::new());
-    for column in columns {
-        for example in distinct(&batches, &column.name, wanted.min(SAMPLES_MAX))? {
-            lists.values().append_value(example);
-        }
+    for examples in examples(database, table, columns, wanted, job).await? {
+        examples.into_iter().for_each(|example| lists.values().append_value(example));
         lists.append(true);
     }
     Ok(Arc::new(lists.finish()))
+}
+
+/// The same as texts.
+pub(crate) async fn examples(
+    database: &dyn Database,
+    table: &str,
+    columns: &[Column],
+    wanted: usize,
+    job: &Arc<Job>,
+) -> Result<Vec<Vec<String>>, Error> {
+    let batches: Vec<RecordBatch> =
+        first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
+    columns.iter().map(|column| distinct(&batches, &column.name, wanted.min(SAMPLES_MAX))).collect()
 }
 
 /// The first rows of `table`.

@@ -69,7 +69,8 @@ pub(super) fn is_called(job: &JobStatus, id: &str) -> bool {
     job.id.to_string().eq_ignore_ascii_case(id.trim())
 }
 
-pub(super) fn unknown(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
+/// What is said of a job that there is not, or that is somebody else's.
+pub(crate) fn unknown(id: &str, mine: &[JobStatus], asker: &Job) -> Error {
     let open = mine.iter().filter(|job| !job.state.has_ended() && job.id != asker.id());
     let choices: Vec<String> = open.map(|job| job.id.to_string()).take(20).collect();
     let hint =

@@ -53,7 +53,8 @@ impl Handler for ListJobs {
     }
 }
 
-fn rows(jobs: &[JobStatus]) -> Result<Rows, Error> {
+/// A row for each of `jobs`.
+pub(crate) fn rows(jobs: &[JobStatus]) -> Result<Rows, Error> {
     let started = jobs.iter().map(|job| {
         let since_epoch = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since_epoch.as_millis()).ok()

@@ -4,3 +4,6 @@ pub(crate) mod cancel_job;
 pub(crate) mod list_jobs;
 pub(crate) mod node_status;
 pub(crate) mod server_info;
+
+pub(crate) use cancel_job::unknown as unknown_job;
+pub(crate) use list_jobs::rows as job_rows;

@@ -1,12 +1,14 @@
 //! Prompts that a person picks: they bring the names along, so that the model need not look for them.
 
 pub(crate) mod ask;
+pub(crate) mod explain_slow_query;
 pub(crate) mod explore;
 mod overview;
+pub(crate) mod summarise_table;
 
 use tidegate_core::PromptArgument;
 
-use overview::overview;
+use overview::{overview, overview_of};
 
 fn database_argument() -> PromptArgument {
     PromptArgument {

@@ -16,22 +16,35 @@ const TABLES_AT_ONCE: usize = 4;
 /// One line for each table: its name, its rows where known, its columns with their types.
 pub(crate) async fn overview(database: &dyn Database, job: &Job) -> Result<String, Error> {
     let catalog = database.catalog(job.principal()).await?;
-    let readable: Vec<_> = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable).collect();
+    let readable = catalog.tables.iter().filter(|table| table.status == TableStatus::Readable);
+    let readable: Vec<_> = readable.map(|table| (table.name.as_str(), table.rows)).collect();
+    described(database, &readable, job).await
+}
+
+/// The same of the tables called `names` alone.
+pub(crate) async fn overview_of(database: &dyn Database, names: &[String], job: &Job) -> Result<String, Error> {
+    let catalog = database.catalog(job.principal()).await?;
+    let rows = |name: &str| catalog.tables.iter().find(|table| table.name == name).and_then(|table| table.rows);
+    let named: Vec<_> = names.iter().map(|name| (name.as_str(), rows(name))).collect();
+    described(database, &named, job).await
+}
+
+async fn described(database: &dyn Database, tables: &[(&str, Option<u64>)], job: &Job) -> Result<String, Error> {
     let questions: Vec<_> =
-        readable.iter().take(TABLES_MAX).map(|table| database.columns(&table.name, job.principal())).collect();
+        tables.iter().take(TABLES_MAX).map(|(table, _)| database.columns(table, job.principal())).collect();
     let answers = futures::stream::iter(questions).buffered(TABLES_AT_ONCE);
-    let mut described = futures::stream::iter(&readable).zip(answers);
+    let mut described = futures::stream::iter(tables).zip(answers);
     let mut text = String::new();
-    while let Some((table, columns)) = described.next().await {
-        let rows = table.rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
+    while let Some(((table, rows), columns)) = described.next().await {
+        let rows = rows.map(|rows| format!(", {rows} rows")).unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = match columns {
-            Ok(columns) => writeln!(text, "- {:?}{rows}: {}", table.name, listed(&columns)),
-            Err(error) => writeln!(text, "- {:?} cannot be read: {}", table.name, error.message()),
+            Ok(columns) => writeln!(text, "- {table:?}{rows}: {}", listed(&columns)),
+            Err(error) => writeln!(text, "- {table:?} cannot be read: {}", error.message()),
         };
     }
-    if readable.len() > TABLES_MAX {
-        let _ = writeln!(text, "- and {} more tables; list_tables finds them", readable.len() - TABLES_MAX);
+    if tables.len() > TABLES_MAX {
+        let _ = writeln!(text, "- and {} more tables; list_tables finds them", tables.len() - TABLES_MAX);
     }
     Ok(text)
 }

@@ -1,8 +1,11 @@
-//! Databases, tables and stored results as resources, for clients that read instead of call.
+//! Databases, tables, jobs and stored results as resources, for clients that read instead of call.
 
 pub(crate) mod database;
+pub(crate) mod job;
 pub(crate) mod result;
+mod stored_file;
 pub(crate) mod table;
+mod watch;
 
 use tidegate_core::{Resource, ResourceTemplate, UriTemplate};
 

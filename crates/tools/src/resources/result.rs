@@ -8,11 +8,12 @@ use futures::StreamExt;
 use serde_json::Value;
 use tidegate_core::{
     AnswerFormat, BodyHead, Budget, CallLimits, Content, Error, ErrorKind, Handler, Job, Lasting, Metadata,
-    ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind,
+    ReplySender, ResourceBody, ResourceContents, ResourceTemplate, TransportKind, Watcher,
 };
 use tidegate_query::{BodyWriter, END_OF_STREAM, End, Presentation, ResultStore, Rows, StoredResult};
 
-use super::{JSON, uri_template};
+use super::watch::ResultWatcher;
+use super::{JSON, stored_file, uri_template};
 use crate::node::NodeView;
 
 const MANIFEST: &str = "tidegate://results/{id}";
@@ -34,8 +35,9 @@ pub(crate) fn templates(node: &Arc<NodeView>) -> Vec<ResourceTemplate> {
         OneBlock(node.clone()),
     );
     let data = template(DATA, "stored_result_data", "The rows of a stored result", Data(node.clone()));
+    let watcher: Option<Arc<dyn Watcher>> = Some(Arc::new(ResultWatcher(node.clone())));
     vec![
-        ResourceTemplate { mime_type: Some(JSON.to_owned()), ..manifest },
+        ResourceTemplate { mime_type: Some(JSON.to_owned()), watcher, ..manifest },
         ResourceTemplate { mime_type: Some(AnswerFormat::Arrow.media_type().to_owned()), ..block },
         data,
     ]
@@ -93,6 +95,9 @@ impl Handler for OneBlock {
         let block = result.block(index).await?;
         let hash = result.next_block(index).await.map(|facts| facts.sha256).unwrap_or_default();
         let Some(format) = job.format() else { return embedded(&job, &reply, block.bytes()).await };
+        if result.file().is_some() {
+            stored_file::check(format)?;
+        }
         if format == AnswerFormat::Arrow {
             let bytes = Some(block.bytes().len() as u64);
             reply.body(head(format.media_type(), Some(Lasting { tag: hash, bytes }))).await?;
@@ -134,17 +139,23 @@ struct Data(Arc<NodeView>);
 impl Handler for Data {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let (store, result) = asked(&self.0, &job)?;
-        let takes_part = job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true));
+        let takes_part = takes_part(&job);
         whole(&result, takes_part)?;
         // A download lives as long as what it follows.
         job.extend(store.limits().timeout);
-        match job.format() {
-            None => self.first_rows(&result, &job, &reply).await,
-            Some(AnswerFormat::Arrow) => spliced(&result, takes_part, &job, &reply).await,
-            Some(format) => rendered(&result, format, takes_part, &job, &reply).await,
+        match (job.format(), result.file()) {
+            (None, Some(file)) => stored_file::show_beginning(&result, file, &job, &reply).await,
+            (Some(_), Some(file)) if stored_file::is_wanted_as_it_is(&job)? => {
+                stored_file::send(&result, file, &job, &reply).await
+            }
+            (None, None) => self.first_rows(&result, &job, &reply).await,
+            (Some(AnswerFormat::Arrow), _) | (Some(_), Some(_)) => spliced(&result, takes_part, &job, &reply).await,
+            (Some(format), None) => rendered(&result, format, takes_part, &job, &reply).await,
         }?;
         let mut metadata = Metadata::new();
-        metadata.insert("dev.tidegate/rows".to_owned(), result.stage().rows().into());
+        if result.file().is_none() {
+            metadata.insert("dev.tidegate/rows".to_owned(), result.stage().rows().into());
+        }
         metadata.insert("dev.tidegate/truncated".to_owned(), (result.end() != Some(End::Complete)).into());
         Ok(metadata)
     }
@@ -160,16 +171,25 @@ impl Data {
     }
 }
 
+/// Whether the caller takes what there is of a result that broke off.
+pub(super) fn takes_part(job: &Job) -> bool {
+    job.arguments().get("partial").is_some_and(|partial| *partial == Value::Bool(true))
+}
+
 /// That nothing is missing of `result` as far as is known, or that the caller takes what there is.
 ///
 /// # Errors
 /// `Unavailable` with what is missing.
-fn whole(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
+pub(super) fn whole(result: &StoredResult, takes_part: bool) -> Result<(), Error> {
     let stage = result.stage();
     match &stage.end {
         Some(End::Incomplete(reason)) if !takes_part => {
-            let message =
-                format!("the stored result is not whole: {} rows were kept, then it ended: {reason}", stage.rows());
+            let message = match result.file() {
+                Some(file) => stored_file::incomplete(result, file, reason),
+                None => {
+                    format!("the stored result is not whole: {} rows were kept, then it ended: {reason}", stage.rows())
+                }
+            };
             Err(Error::new(ErrorKind::Unavailable, message).with_hint("?partial=true gives what there is."))
         }
         Some(End::Removed(reason)) => {
@@ -227,7 +247,7 @@ async fn rendered(
 }
 
 fn head(media_type: &'static str, lasting: Option<Lasting>) -> BodyHead {
-    BodyHead { media_type, bounds: Budget::default(), lasting }
+    BodyHead { media_type, bounds: Budget::default(), lasting, file: None }
 }
 
 async fn send(mut bytes: Bytes, reply: &ReplySender) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use tidegate_core::{
 };
 use tidegate_query::{Column, Presentation, TableStatus};
 
+use super::watch::TablesWatcher;
 use super::{JSON, instance, uri_template};
 use crate::discover::{first_rows, listings};
 use crate::names::Names;
@@ -25,6 +26,7 @@ pub(crate) fn template(node: &Arc<NodeView>) -> ResourceTemplate {
     let mut template = bare(node);
     template.completer = Some(Arc::new(Names(node.clone())));
     template.lister = Some(Arc::new(Lister(node.clone())));
+    template.watcher = Some(Arc::new(TablesWatcher(node.clone())));
     template
 }
 

@@ -52,7 +52,7 @@ impl Handler for CallTool {
         call.arguments = arguments;
         call.carries = job.inline_budget();
         call.format = job.format();
-        call.holds_place = true;
+        call.on_behalf_of = Some(job.clone());
         call.cancellation = job.cancellation();
         call.wants_progress = job.wants_progress();
         call.log_level = job.log_level();

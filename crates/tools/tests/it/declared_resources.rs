@@ -9,7 +9,7 @@ use tidegate_core::{Access, CallLimits, Registry, SnapshotBuilder, Target};
 use tidegate_query::Format;
 use tidegate_tools::declared::{DeclaredResource, Input, InputKind, Prepared, ResourceSource, Scalar, TextTemplate};
 
-use crate::fake::{call, gather, shop, view};
+use crate::fake::{call, gather, owner, shop, view};
 
 fn input(name: &str, kind: InputKind, constraints: Value) -> Input {
     let constraints: Map<String, Value> = constraints.as_object().unwrap().clone();
@@ -86,6 +86,28 @@ async fn files_have_variables_too() {
     assert_eq!(read(&registry, "pages://one").await, "page one");
     let refused = read(&registry, "pages://two2").await;
     assert!(refused.starts_with("invalid_arguments: the variables of the URI do not fit:"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_has_another_stamp_and_none_if_it_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("one"), "page one").unwrap();
+    std::fs::write(folder.path().join("two2"), "page two").unwrap();
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    let registry = pages(folder.path()).await;
+    let stamp = async |uri: &str| {
+        let (watcher, variables) = registry.snapshot().watcher(uri, &owner()).unwrap();
+        watcher.stamp(&variables, &owner()).await.unwrap()
+    };
+    let before = stamp("pages://one").await;
+    assert!(before.is_some() && stamp("pages://one").await == before);
+    std::fs::write(folder.path().join("one"), "page one, longer").unwrap();
+    let after = stamp("pages://one").await;
+    assert!(after.is_some() && after != before);
+    std::fs::remove_file(folder.path().join("one")).unwrap();
+    for absent in ["pages://one", "pages://two2", "pages://folder", "pages://%2e%2e", "pages://nothing"] {
+        assert_eq!(stamp(absent).await, None, "{absent}");
+    }
 }
 
 #[cfg(unix)]

@@ -5,11 +5,14 @@
 //! - `tokens`: what a catalog of a hundred tables costs.
 //! - `discover`, `ask`, `operate`: the tools by what they are for.
 //! - `resources`, `prompts`: the other ways in; `stored_results`: what is kept of answers; `toolset`: tools that are called by another one.
-//! - `declared_http`, `declared_resources`: what a configuration declares.
+//! - `declared_http`, `declared_resources`: what a configuration declares; `declared_files`: its large files;
+//!   `declared_asking`: what its tools ask the person behind a call.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod ask;
+mod declared_asking;
+mod declared_files;
 mod declared_http;
 mod declared_resources;
 mod discover;

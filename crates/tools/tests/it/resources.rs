@@ -1,11 +1,12 @@
-//! Databases and tables as resources.
+//! Databases, tables and jobs as resources, and what is told of their changes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::Value;
-use tidegate_core::{Principal, Reference, Registry, Target};
+use serde_json::{Value, json};
+use tidegate_core::{Caller, Principal, Reference, Registry, Reply, Target};
 
-use crate::fake::{call, complete, gather, node, owner, shop, unreachable};
+use crate::fake::{ask, call, complete, gather, node, owner, shop, unreachable};
 
 const TABLE: &str = "tidegate://databases/{database}/tables/{table}";
 
@@ -70,4 +71,107 @@ async fn names_complete() {
     assert_eq!(complete(&registry, table(), "table", "cust", &[]).await, ["customers"]);
     assert!(complete(&registry, table(), "table", "", &[("database", "warehouse")]).await.is_empty());
     assert_eq!(complete(&registry, Reference::Prompt("explore".into()), "database", "ware", &[]).await, ["warehouse"]);
+}
+
+#[tokio::test]
+async fn names_that_are_used_complete_first_for_who_uses_them() {
+    let registry = node([shop(), unreachable()]);
+    let table = || Reference::Resource(TABLE.to_owned());
+    let tables = async || complete(&registry, table(), "table", "", &[("database", "shop")]).await;
+    let before = tables().await;
+    assert_eq!(before[0], "broken");
+    for _ in 0..2 {
+        ask(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM orders"})).await;
+    }
+    ask(&registry, "query", json!({"database": "shop", "table": "customers"})).await;
+    ask(&registry, "sql", json!({"database": "shop", "sql": "SELECT * FROM oders"})).await;
+    assert_eq!(tables().await[..3], ["orders", "customers", "broken"]);
+    assert_eq!(complete(&registry, table(), "table", "c", &[("database", "shop")]).await, ["customers"]);
+    let mut asked = call(Target::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM customers"}));
+    asked.caller.principal = Principal::anonymous();
+    gather(registry.call(asked).unwrap()).await.unwrap();
+    assert_eq!(tables().await[0], "orders", "what others ask changes nothing");
+}
+
+fn endless(registry: &Arc<Registry>) -> Reply {
+    registry
+        .call(call(Target::Tool("sql".into()), json!({"database": "shop", "sql": "SELECT * FROM endless"})))
+        .unwrap()
+}
+
+async fn stamp(registry: &Arc<Registry>, uri: &str, caller: &Caller) -> Option<String> {
+    let (watcher, variables) = registry.snapshot().watcher(uri, caller).unwrap();
+    watcher.stamp(&variables, caller).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_job_is_a_resource_for_who_called() {
+    let registry = node([shop()]);
+    let reply = endless(&registry);
+    let uri = format!("tidegate://jobs/{}", reply.job().id());
+    let job = &read(&registry, &uri).await.unwrap()[0][0];
+    let (target, rows) = (&job["target"], &job["rows"]);
+    assert_eq!((&job["id"], target, rows), (&json!(reply.job().id().to_string()), &json!("sql"), &json!(0)));
+    assert!(["waiting", "running"].contains(&job["status"].as_str().unwrap()), "{job}");
+    let told = read(&registry, "tidegate://jobs/17").await.unwrap_err();
+    assert!(told.starts_with("you have no job \"17\""), "{told}");
+    let mut foreign = call(Target::Resource(uri.clone()), Value::Null);
+    foreign.caller.principal = Principal::anonymous();
+    let told = gather(registry.call(foreign).unwrap()).await.unwrap_err();
+    let absent = reply.job().id().to_string();
+    assert_eq!(told.to_string(), format!("you have no job {absent:?}\nNone of your jobs is running."));
+    let template = || Reference::Resource("tidegate://jobs/{id}".to_owned());
+    assert_eq!(complete(&registry, template(), "id", &absent[..6], &[]).await, [absent]);
+}
+
+#[tokio::test]
+async fn open_jobs_are_listed_to_who_called() {
+    let registry = node([shop()]);
+    let reply = endless(&registry);
+    let snapshot = registry.snapshot();
+    let template = snapshot.templates(&owner()).find(|template| template.name == "job").unwrap();
+    let lister = template.lister.as_ref().unwrap();
+    let listed = lister.list(&Principal::owner()).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].uri, format!("tidegate://jobs/{}", reply.job().id()));
+    assert_eq!(listed[0].description.as_deref(), Some("A call of the tool sql."));
+    assert!(lister.list(&Principal::anonymous()).await.unwrap().is_empty());
+    drop(reply);
+    for _ in 0..1_000 {
+        if lister.list(&Principal::owner()).await.unwrap().is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("a job that has ended is listed");
+}
+
+#[tokio::test]
+async fn what_changes_has_another_stamp_and_what_is_not_there_has_none() {
+    let registry = node([shop(), unreachable()]);
+    let me = owner();
+    let of_orders = stamp(&registry, "tidegate://databases/shop/tables/orders", &me).await;
+    assert!(of_orders.is_some());
+    assert_eq!(stamp(&registry, "tidegate://databases/shop/tables/orders", &me).await, of_orders);
+    assert_ne!(stamp(&registry, "tidegate://databases/shop/tables/customers", &me).await, of_orders);
+    assert!(stamp(&registry, "tidegate://databases/shop", &me).await.is_some());
+    for absent in ["tidegate://databases/shop/tables/oders", "tidegate://databases/shpo", "tidegate://jobs/17"] {
+        assert_eq!(stamp(&registry, absent, &me).await, None, "{absent}");
+    }
+    let reply = endless(&registry);
+    let uri = format!("tidegate://jobs/{}", reply.job().id());
+    let becomes = async |wanted: &str| {
+        for _ in 0..1_000 {
+            if stamp(&registry, &uri, &me).await.as_deref() == Some(wanted) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?} is not {wanted}", stamp(&registry, &uri, &me).await);
+    };
+    becomes("running 0 0 false").await;
+    let stranger = Caller { principal: Principal::anonymous(), ..me.clone() };
+    assert_eq!(stamp(&registry, &uri, &stranger).await, None, "it is somebody else's");
+    drop(reply);
+    becomes("cancelled 0 0 false").await;
 }

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_core::event::Events;
 use tidegate_core::{
-    AnswerFormat, BodyHead, Call, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Registry, ReplyEvent,
-    SnapshotBuilder, Target, Tool, handler_fn,
+    AnswerFormat, BodyHead, Call, Caller, Chunk, Error, ErrorKind, Job, Metadata, Outcome, Principal, Registry,
+    ReplyEvent, SnapshotBuilder, Target, Tool, handler_fn,
 };
 use tidegate_query::{Asked, Databases, Executor, ResultStore, StoreLimits, StoredResult};
 use tidegate_tools::{Identity, NodeView, register};
+use tokio::sync::mpsc::Receiver;
 
 use crate::fake::owner;
 
@@ -63,6 +64,13 @@ impl Scene {
         let rows = batches.into_iter().map(Ok).chain(failure).collect::<Vec<_>>();
         let _ = writer.write_all(futures::stream::iter(rows).boxed(), 0, &self.job).await;
         result
+    }
+
+    /// The stamp of the manifest of `result` for `caller`.
+    async fn stamp(&self, result: &StoredResult, caller: &Caller) -> Option<String> {
+        let uri = result.head().id.uri();
+        let (watcher, variables) = self.registry.snapshot().watcher(&uri, caller).unwrap();
+        watcher.stamp(&variables, caller).await.unwrap()
     }
 
     async fn get(&self, uri: &str, format: AnswerFormat, arguments: Value) -> Body {
@@ -240,4 +248,33 @@ async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
     blocks/-1: not_found: the stored result ID has no block -1; blocks are counted from 0
     blocks/x: not_found: the stored result ID has no block x; blocks are counted from 0
     "#);
+}
+
+#[tokio::test]
+async fn a_manifest_has_another_stamp_with_each_block_and_at_the_end() {
+    let scene = Scene::new().await;
+    let asked = Asked { job: &scene.job, database: "shop", bytes_max: None, rows_max: None };
+    let first = rows(0, 60_000);
+    let writer = scene.store.begin(asked, &first.schema()).await.unwrap();
+    let result = writer.result().clone();
+    let me = owner();
+    let begun = scene.stamp(&result, &me).await;
+    assert!(begun.is_some());
+    let stranger = Caller { principal: Principal::anonymous(), ..me.clone() };
+    assert_eq!(scene.stamp(&result, &stranger).await, None);
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let next = |mut receiver: Receiver<Result<RecordBatch, Error>>| async { Some((receiver.recv().await?, receiver)) };
+    let coming = futures::stream::unfold(receiver, next);
+    let job = scene.job.clone();
+    let writing = tokio::spawn(async move { writer.write_all(coming.boxed(), 0, &job).await.map(drop) });
+    sender.send(Ok(first)).await.unwrap();
+    sender.send(Ok(rows(60_000, 60_000))).await.unwrap();
+    result.next_block(0).await.unwrap();
+    let grown = scene.stamp(&result, &me).await;
+    assert!(grown.is_some() && grown != begun);
+    drop(sender);
+    writing.await.unwrap().unwrap();
+    let ended = scene.stamp(&result, &me).await;
+    assert!(ended.is_some() && ended != grown);
+    assert_eq!(scene.stamp(&result, &me).await, ended);
 }

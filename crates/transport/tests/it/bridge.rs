@@ -2,12 +2,14 @@
 //!
 //! - `server`: our own server; `proxy`: the way to it, which breaks when it is told to; `scripted`: servers that
 //!   answer whatever a test wants.
+//! - `asking`: requests of the server, and their answers.
 //! - `eras`: what passes through the bridge is what direct stdio says, byte by byte.
 //! - `loss`: servers that go away, come back, begin anew; `once`: whatever breaks when, no call runs twice.
 //! - `refusals`: who is not let in reads why. `garbage`: what no server should send.
 //! - `listening`: streams of notifications pass through, and end with either side.
 //! - `bounds`: long lines, large answers, slow readers. `taking_back`: cancelled calls. `end`: who ends a bridge.
 
+mod asking;
 mod bounds;
 mod end;
 mod eras;

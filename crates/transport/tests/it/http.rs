@@ -5,7 +5,8 @@
 //! - `guard`, `bodies`, `mirror`: what is refused before a message counts, and that the connection lives on.
 //! - `identity`: who calls, asked again for each message.
 //! - `status`: which status each answer has.
-//! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen.
+//! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen;
+//!   `asking`: what both are asked.
 //! - `quiet`: streams that say nothing for long are kept open, and their events whole.
 //! - `connections`: how many there are at once.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
@@ -15,6 +16,7 @@
 //! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `level`: that after whatever
 //!   happened everything is back to where it was.
 
+mod asking;
 mod bodies;
 mod connections;
 mod door;
@@ -92,12 +94,17 @@ impl Server {
 
     /// Opens a session of `revision`.
     async fn session(&self, revision: Revision) -> Session {
+        self.session_of(revision, json!({}), |post| post).await
+    }
+
+    /// Opens a session of a client that declares `capabilities`, and whose every request is as `shown` makes it.
+    async fn session_of(&self, revision: Revision, capabilities: Value, shown: impl Fn(Post) -> Post) -> Session {
         let params = json!({
             "protocolVersion": revision.name(),
-            "capabilities": {},
+            "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
         });
-        let answer = self.ask(&Post::message("initialize", params)).await;
+        let answer = self.ask(&shown(Post::message("initialize", params))).await;
         let message = answer.message();
         check_response(revision, "initialize", &message);
         assert_eq!(message["result"]["protocolVersion"], revision.name());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use tidegate_mcp::Revision;
 
-use crate::schema::{check_notification, check_response};
+use crate::schema::{check_notification, check_request, check_response};
 
 /// The open requests of one client.
 #[derive(Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Ledger {
     pub(crate) agreed: Option<Revision>,
     /// Method and revision of each open request, by id.
     pub(crate) open: HashMap<String, (String, Revision)>,
+    /// What the client declares that it can do; nothing unless it is said.
+    pub(crate) capabilities: Option<Value>,
 }
 
 impl Ledger {
@@ -23,7 +25,7 @@ impl Ledger {
         if self.agreed.is_none() {
             let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = json!(revision.name());
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            meta["io.modelcontextprotocol/clientCapabilities"] = self.declared();
         }
         self.open.insert(id.to_string(), (method.to_owned(), revision));
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
@@ -33,8 +35,12 @@ impl Ledger {
     pub(crate) fn handshake(&mut self, revision: Revision) -> String {
         self.agreed = Some(revision);
         let client = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": revision.name(), "capabilities": {}, "clientInfo": client});
+        let params = json!({"protocolVersion": revision.name(), "capabilities": self.declared(), "clientInfo": client});
         self.request(&json!("hello"), "initialize", params)
+    }
+
+    fn declared(&self) -> Value {
+        self.capabilities.clone().unwrap_or_else(|| json!({}))
     }
 
     /// A message that was heard, or the messages of a batch.
@@ -46,6 +52,9 @@ impl Ledger {
 
     fn check_one(&mut self, message: &Value) {
         let revision = self.agreed.unwrap_or(Revision::V2026_07_28);
+        if message.get("method").is_some() && message.get("id").is_some() {
+            return check_request(revision, message);
+        }
         if message.get("method").is_some() {
             return check_notification(revision, message);
         }
@@ -55,6 +64,22 @@ impl Ledger {
         };
         check_response(revision, &method, message);
     }
+}
+
+/// The client can answer whatever it may be asked.
+pub(crate) fn able() -> Option<Value> {
+    Some(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
+}
+
+/// Steps that ask a person for a name.
+pub(crate) fn asks_who() -> Value {
+    json!([["ask", {"who": {"form": "Who?"}}]])
+}
+
+/// The answer of that name to the request of the server of that id.
+pub(crate) fn named(id: &Value, name: &str) -> String {
+    let result = json!({"action": "accept", "content": {"name": name}});
+    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
 }
 
 /// The params of a call of the tool `script`.

@@ -4,9 +4,11 @@
 //! - `order`: a slow answer holds no other one up; a cancelled one never comes.
 //! - `large`: answers that wait on disk.
 //! - `eras`: handshakes, batches, changed lists, modern requests between them.
+//! - `asking`: requests of the server, and their answers.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: who may end a connection, and what becomes of its calls.
 
+mod asking;
 mod end;
 mod eras;
 mod large;

@@ -28,7 +28,7 @@ pub(crate) use kind::Compression;
 pub(crate) use probe::{Shape, column_names, header_of, written_as};
 pub(crate) use refresh::{Files, FilesPath};
 pub(crate) use snapshot::Snapshot;
-pub(crate) use table::{FileTable, Learned};
+pub(crate) use table::{FileTable, Learned, TableFile};
 pub(crate) use text::{Allowance, first_byte, open_text, problem_of};
 pub(crate) use told::{CsvDialect, Told};
 pub(crate) use walk::Fingerprint;

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use futures::StreamExt;
+use tidegate_core::{StoredFigures, StoredResults};
 use tidegate_query::{End, ResultId, StoreLimits};
 
 use super::{Batches, Running, Spool, ann, bob, counted, ended, read, ready, said, small};
@@ -200,4 +201,33 @@ async fn a_disk_that_is_full_ends_the_result_before_the_block_that_did_not_fit()
         let found = spool.store.get(id, &ann()).unwrap();
         assert_eq!((found.stage().blocks, found.end()), (stage.blocks, stage.end));
     }
+}
+
+#[tokio::test]
+async fn figures_tell_what_there_is_and_what_went() {
+    let spool = Spool::new(StoreLimits { bytes_of_one: 250 * KIB, ..small() }).await;
+    assert_eq!(spool.store.figures(), StoredFigures::default());
+    let running = Running::by(&bob());
+    let writer = spool.begin(&running, &schema()).await.unwrap();
+    let mut blocks = 0;
+    for _ in 0..4 {
+        tick().await;
+        let (result, written) = spool.write(&ann(), &schema(), of_size(100)).await;
+        assert_eq!(written.unwrap().end, End::Complete);
+        blocks += result.stage().blocks.len() as u64;
+    }
+    let (kept, figures) = (spool.store.list(&ann()), spool.store.figures());
+    let bytes = kept.iter().map(|result| result.stage().bytes()).sum();
+    let evicted = 4 - kept.len() as u64;
+    assert!(evicted > 0);
+    let wanted = StoredFigures {
+        results: kept.len() as u64 + 1,
+        bytes,
+        running: 1,
+        blocks_written: blocks,
+        expired: 0,
+        evicted,
+    };
+    assert_eq!(figures, wanted);
+    drop(writer);
 }

@@ -119,6 +119,8 @@ pub(crate) struct ToolEntry {
     /// The parameters, by name.
     #[serde(default)]
     pub(crate) input: BTreeMap<String, InputEntry>,
+    /// What the person behind a call must agree to before anything is done: Refund {{amount}} to order {{order}}?
+    pub(crate) confirm: Option<String>,
     /// Access names that a caller must hold, all of them.
     #[serde(default)]
     pub(crate) access: Vec<String>,
@@ -193,6 +195,8 @@ pub(crate) struct InputEntry {
     pub(crate) description: Option<String>,
     /// Used when the caller gives no value.
     pub(crate) default: Option<Value>,
+    /// What the person behind a call is asked when the caller gives no value: Which year? Only for tools.
+    pub(crate) ask: Option<String>,
     /// Whether a value must be given; true unless said. Without one and without a default the parameter is null.
     pub(crate) required: Option<bool>,
     /// The values that it may have.
@@ -277,6 +281,8 @@ pub(crate) struct CallLimitsEntry {
     pub(crate) inline_rows: Option<RowBound>,
     /// Size of an answer.
     pub(crate) inline_bytes: Option<SizeBound>,
+    /// After how long without a word a call becomes a task, where the client comes back for its result.
+    pub(crate) task_after: Option<Time>,
 }
 
 /// How long clients may keep an answer.
@@ -300,6 +306,12 @@ pub(crate) struct LimitsEntry {
     pub(crate) inline_rows: Option<RowBound>,
     /// Size of an answer; 40KB unless said.
     pub(crate) inline_bytes: Option<SizeBound>,
+    /// After how long without a word a call becomes a task, where the client comes back for its result; 10s unless said.
+    pub(crate) task_after: Option<Time>,
+    /// How long a task may run, from when it became one; 1h unless said.
+    pub(crate) task_timeout: Option<Time>,
+    /// How long a call waits for the answer to what it asks; 10m unless said.
+    pub(crate) answer_within: Option<Time>,
     /// Memory that all queries together may hold.
     pub(crate) memory: Option<Size>,
     /// Disk that all queries together may spill to.

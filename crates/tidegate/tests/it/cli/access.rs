@@ -38,10 +38,10 @@ fn the_matrix_is_what_was_reviewed() {
     chief via stdio: tool orders_all, tool orders_secret, tool orders_local, prompt explore
     nothing,clerk via http: tool orders_all, prompt explore
     nothing,clerk via stdio: tool orders_all, tool orders_local, prompt explore
-    admin via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, prompt ask, prompt explore
-    admin via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, prompt ask, prompt explore
-    local via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, prompt ask, prompt explore
-    local via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, prompt ask, prompt explore
+    admin via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
+    admin via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
+    local via http: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
+    local via stdio: tool list_databases, tool list_tables, tool get_schema, tool query, tool sql, tool explain, tool list_jobs, tool cancel_job, tool node_status, tool server_info, tool orders_all, tool orders_secret, tool orders_local, resource table, resource database, resource job, prompt ask, prompt explain_slow_query, prompt explore, prompt summarise_table
     ");
 }
 

@@ -46,6 +46,28 @@ fn a_declared_tool_binds_what_it_is_given() {
     "#);
 }
 
+#[test]
+fn a_tool_that_asks_does_nothing_where_nobody_can_be_asked() {
+    let configured = Configured::new(
+        "databases: [{name: shop, files: shop}]\ntools:\n  - {name: orders_of, description: O, sql: 'SELECT id FROM orders \
+         WHERE customer = :customer', input: {customer: {type: string, ask: 'Whose orders?'}}, confirm: 'Orders of \
+         {{customer}}?'}\n",
+    );
+    let ask = |arguments: &[&str]| configured.run(&[&["call", "orders_of"], arguments].concat());
+    let (missing, unconfirmed) = (ask(&[]), ask(&["customer=Ann"]));
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
+    assert_eq!((unconfirmed.code, unconfirmed.stdout.as_str()), (Some(1), ""));
+    insta::assert_snapshot!(missing.stderr, @r"
+    error: the arguments do not suffice:
+    - customer: is missing, and your client cannot ask a person for it: Whose orders?
+    Give what is missing as arguments, or call from a client that shows forms (elicitation).
+    ");
+    insta::assert_snapshot!(unconfirmed.stderr, @r"
+    error: the call needs what your client has not declared that it can do: elicitation (form)
+    Nothing was done: a person has to agree first. Call from a client that shows forms (elicitation), or with tidegate call at a terminal.
+    ");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_variables_of_a_resource_have_types_and_constraints() {
     use rmcp::ServiceExt as _;

@@ -12,6 +12,8 @@ use super::refusal::{refusal, too_large};
 use super::request::{HttpRequest, HttpRequestTemplate};
 use super::rows::table;
 use crate::arguments::{Shape, arguments};
+use crate::declared::asked::AskedParameters;
+use crate::declared::consent::Consent;
 
 /// Text that leaves at once, in bytes.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
@@ -24,12 +26,19 @@ pub struct HttpTool {
     template: HttpRequestTemplate,
     client: HttpClient,
     executor: Executor,
+    asked: AskedParameters,
+    consent: Option<Consent>,
 }
 
 impl HttpTool {
     /// The tool that sends the requests of `template` through `client`, and tables through `executor`.
     pub fn new(template: HttpRequestTemplate, client: HttpClient, executor: Executor) -> Self {
-        Self { template, client, executor }
+        Self { template, client, executor, asked: AskedParameters::default(), consent: None }
+    }
+
+    /// The same, which asks the person behind a call for what it leaves out, and for consent.
+    pub(in crate::declared) fn asking(self, asked: AskedParameters, consent: Option<Consent>) -> Self {
+        Self { asked, consent, ..self }
     }
 
     /// The answer of the API, or what became of the request instead.
@@ -61,7 +70,11 @@ impl Handler for HttpTool {
         let shape: Shape = arguments(&job)?;
         // A wrong format is told before the API does anything.
         shape.format()?;
-        let request = self.template.render(job.arguments())?;
+        let arguments = self.asked.complete(&job, &reply).await?;
+        let request = self.template.render(&arguments)?;
+        if let Some(consent) = &self.consent {
+            consent.get(&arguments, &reply).await?;
+        }
         reply.progress(0.0, None, Some(format!("{} is asked", self.template.host()))).await?;
         let fetched = self.fetch(request, &job).await?;
         if !fetched.status.is_success() {

@@ -8,7 +8,7 @@
 mod answers;
 mod reach;
 mod refusals;
-mod server;
+pub(crate) mod server;
 
 use std::io;
 use std::net::IpAddr;

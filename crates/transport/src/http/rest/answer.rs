@@ -45,7 +45,11 @@ pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> 
             let forms = [AnswerFormat::Json, AnswerFormat::Table];
             let format = accept.best_of_blocks().ok_or_else(|| not_acceptable("the answer is no table", &forms))?;
             let (media_type, blocks) = Blocks::of(format);
-            (BodyHead { media_type, bounds: Budget::default(), lasting: None }, Encoding::Blocks(blocks), Some(first))
+            (
+                BodyHead { media_type, bounds: Budget::default(), lasting: None, file: None },
+                Encoding::Blocks(blocks),
+                Some(first),
+            )
         }
     };
     let mut response = begun(Pieces::new(reply, encoding, first).begin().await?, parts);
@@ -57,7 +61,8 @@ pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> 
 
 /// Says what a body is, where it is cut, and which job answers.
 pub(in super::super) fn describe(headers: &mut HeaderMap, head: &BodyHead, job: &str) {
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(head.media_type));
+    let of_file = head.file.as_ref().and_then(|file| HeaderValue::from_str(file.media_type.as_deref()?).ok());
+    headers.insert(header::CONTENT_TYPE, of_file.unwrap_or(HeaderValue::from_static(head.media_type)));
     headers.extend(head.bounds.rows.map(|rows| (ROWS_MAX, HeaderValue::from(rows))));
     headers.extend(head.bounds.bytes.map(|bytes| (BYTES_MAX, HeaderValue::from(bytes))));
     name_job(headers, job);

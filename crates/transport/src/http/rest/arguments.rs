@@ -37,7 +37,7 @@ impl Parameter {
 }
 
 /// The form of the answer; every call takes it.
-pub(super) const FORMAT: Parameter =
+pub(in super::super) const FORMAT: Parameter =
     Parameter::new("format", Kind::Text, "The form of the answer, whatever Accept says");
 pub(super) const EXTRACT: Parameter =
     Parameter::new("extract", Kind::Text, "Only the unique sorted values of this column");

@@ -26,7 +26,7 @@ use tidegate_core::{Caller, TransportKind};
 
 pub(super) use self::accept::{Accept, quality};
 pub(super) use self::answer::{begun, describe, first, told};
-pub(super) use self::arguments::{Kind, Parameter, of_address};
+pub(super) use self::arguments::{FORMAT, Kind, Parameter, of_address};
 pub(super) use self::call::trace;
 pub(super) use self::document::not_modified;
 pub(super) use self::pieces::{Begun, Encoding, Pieces, broken_off};

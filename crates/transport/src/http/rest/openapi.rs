@@ -2,6 +2,7 @@
 //!
 //! [OpenAPI 3.1](https://spec.openapis.org/oas/v3.1.1.html)
 
+mod results;
 mod schema;
 
 use axum::http::Method;
@@ -40,6 +41,12 @@ pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
         }
         add(&mut paths, &fixed, operation);
     }
+    let of_results = results::paths(door, state, caller);
+    let has_results = !of_results.is_empty();
+    if has_results {
+        schemas.extend(results::schemas());
+        paths.extend(of_results.into_iter().map(|(path, methods)| (path.to_owned(), methods)));
+    }
     for tool in state.tools(caller) {
         let summary = tool.title.as_deref().unwrap_or(&tool.name);
         let mut operation = call(&format!("call_{}", tool.name), summary, tool, &[]);
@@ -63,6 +70,9 @@ pub(super) fn openapi(door: &Door, state: &Snapshot, caller: &Caller) -> Value {
         components["securitySchemes"] =
             json!({"bearer": {"type": "http", "scheme": "bearer", "description": description}});
         document["security"] = json!([{"bearer": []}]);
+    }
+    if let Some((name, scheme)) = results::security_scheme(door).filter(|_| has_results) {
+        components["securitySchemes"][name] = scheme;
     }
     document["components"] = components;
     document
@@ -189,16 +199,15 @@ fn query_parameter(parameter: &Parameter) -> Value {
 
 /// Adds every refusal to `responses`.
 fn refuse(responses: &mut Value) {
-    for sort in Sort::ALL {
-        let status = sort.status().as_u16().to_string();
-        responses[&status] = json!({"$ref": format!("#/components/responses/{status}")});
+    for (status, refusal) in Sort::ALL.map(schema::refusal) {
+        responses[&status] = refusal;
     }
 }
 
 /// The refusals by status code.
 fn problems() -> Value {
     let mut problems = json!({});
-    for sort in Sort::ALL {
+    for sort in Sort::ALL.into_iter().chain(Sort::OF_DOWNLOADS) {
         let status = sort.status().as_u16().to_string();
         let before = problems[&status]["description"].as_str().map(|before| format!("{before}. "));
         problems[&status] = json!({

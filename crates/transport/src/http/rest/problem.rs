@@ -52,6 +52,28 @@ impl Sort {
         Self::Call(ErrorKind::TimedOut),
     ];
 
+    /// Those that only downloads of stored results have beside them.
+    pub(super) const OF_DOWNLOADS: [Self; 2] = [Self::PreconditionFailed, Self::RangeNotSatisfiable];
+
+    /// Those that stored results have.
+    pub(super) const OF_RESULTS: [Self; 15] = [
+        Self::BadRequest,
+        Self::Call(ErrorKind::Unauthenticated),
+        Self::Call(ErrorKind::Forbidden),
+        Self::Call(ErrorKind::NotFound),
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::Call(ErrorKind::Cancelled),
+        Self::PreconditionFailed,
+        Self::Call(ErrorKind::TooLarge),
+        Self::RangeNotSatisfiable,
+        Self::Call(ErrorKind::InvalidArguments),
+        Self::Call(ErrorKind::RateLimited),
+        Self::Call(ErrorKind::Internal),
+        Self::Call(ErrorKind::Unavailable),
+        Self::Call(ErrorKind::TimedOut),
+    ];
+
     /// The table: name, status code and title of each sort.
     fn row(self) -> (&'static str, StatusCode, &'static str) {
         let kind = match self {

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::{AnswerFormat, BodyHead, Budget, Chunk, Outcome, Reply, ReplyEvent};
 
 use super::super::rest::{Begun, Encoding, Pieces, Problem, begun, describe, first, not_modified, told};
@@ -30,7 +31,12 @@ struct Representation {
 }
 
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
-pub(super) async fn answer(mut reply: Reply, route: &Route, asked: &Asked, parts: &Parts) -> Result<Response, Problem> {
+pub(super) async fn answer(
+    mut reply: Reply,
+    route: &Route,
+    asked: &mut Asked,
+    parts: &Parts,
+) -> Result<Response, Problem> {
     let job = reply.job().id().to_string();
     let (head, encoding, first) = match first(&mut reply).await {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
@@ -38,9 +44,12 @@ pub(super) async fn answer(mut reply: Reply, route: &Route, asked: &Asked, parts
         // A manifest is text.
         first => {
             let media_type = AnswerFormat::Json.media_type();
-            (BodyHead { media_type, bounds: Budget::default(), lasting: None }, Encoding::Text, Some(first))
+            (BodyHead { media_type, bounds: Budget::default(), lasting: None, file: None }, Encoding::Text, Some(first))
         }
     };
+    if let Some(problem) = asked.refused.take().filter(|_| head.file.is_none()) {
+        return Err(problem);
+    }
     let representation = Representation::new(head, asked, parts, job);
     let part = match given(parts, representation.tag.as_ref(), representation.bytes)? {
         Given::Nothing => return Ok(representation.not_modified(asked)),
@@ -56,7 +65,9 @@ impl Representation {
         let bytes = head.lasting.as_ref().and_then(|lasting| lasting.bytes);
         // Ranges are of bytes that are the same each time, which those of a coding are not.
         let is_ranged = bytes.is_some() && parts.method == Method::GET && parts.headers.contains_key(header::RANGE);
-        let coding = Some(asked.format).filter(|format| Coding::suits(*format) && !is_ranged);
+        // A file is sent as it is: its bytes are what its length and its tag speak of.
+        let is_file = head.file.is_some();
+        let coding = Some(asked.format).filter(|format| Coding::suits(*format) && !is_ranged && !is_file);
         let coding = coding.and_then(|_| Coding::accepted(&parts.headers));
         let tag = head.lasting.as_ref().map(|lasting| match coding {
             Some(_) => Tag::weak(&lasting.tag),
@@ -103,10 +114,16 @@ impl Representation {
         if self.bytes.is_some() {
             headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         }
-        if let Some(stem) = route.file_stem() {
-            let disposition = format!("attachment; filename=\"{stem}.{}\"", extension(asked.format));
-            // Letters, digits and hyphens in quotes.
-            headers.extend(HeaderValue::from_str(&disposition).map(|it| (header::CONTENT_DISPOSITION, it)));
+        let disposition = match &self.head.file {
+            Some(file) => Some(attachment(&file.name)),
+            None => route.file_stem().map(|stem| attachment(&format!("{stem}.{}", extension(asked.format)))),
+        };
+        // ASCII without controls.
+        let disposition = disposition.and_then(|it| HeaderValue::from_str(&it).ok());
+        headers.extend(disposition.map(|it| (header::CONTENT_DISPOSITION, it)));
+        if self.head.file.is_some() {
+            // Whatever the file is, it is no page of ours.
+            headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
         }
         response
     }
@@ -119,9 +136,39 @@ impl Representation {
     }
 }
 
+/// What names a download. A name with other letters than those of ASCII stands there a second time, as it is.
+///
+/// [RFC 6266](https://www.rfc-editor.org/rfc/rfc6266)
+fn attachment(name: &str) -> String {
+    let is_plain = |letter: char| letter == ' ' || (letter.is_ascii_graphic() && !"\"\\%".contains(letter));
+    let plain: String = name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+    if plain == name {
+        return format!("attachment; filename=\"{name}\"");
+    }
+    let encoded = utf8_percent_encode(name, NON_ALPHANUMERIC);
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
+}
+
 /// The response with `body` and a field that says how it comes.
 fn with_field(body: Body, name: HeaderName, value: HeaderValue) -> Response {
     let mut response = Response::new(body);
     response.headers_mut().insert(name, value);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_download_is_named_as_the_file_is() {
+        let named = ["big.txt", "a b.csv", "Grüße \"1\".pdf", "100%.txt", "x\r\ny"].map(attachment);
+        insta::assert_snapshot!(named.join("\n"), @r#"
+        attachment; filename="big.txt"
+        attachment; filename="a b.csv"
+        attachment; filename="Gr__e _1_.pdf"; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20%221%22%2Epdf
+        attachment; filename="100_.txt"; filename*=UTF-8''100%25%2Etxt
+        attachment; filename="x__y"; filename*=UTF-8''x%0D%0Ay
+        "#);
+    }
 }

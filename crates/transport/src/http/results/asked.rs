@@ -4,11 +4,11 @@ use axum::http::request::Parts;
 use serde_json::{Map, Value};
 use tidegate_core::AnswerFormat;
 
-use super::super::rest::{Accept, Kind, Parameter, Problem, of_address};
+use super::super::rest::{Accept, FORMAT, Kind, Parameter, Problem, of_address};
 use super::link::LINK;
 use super::route::{Route, View};
 
-const PARTIAL: Parameter =
+pub(in super::super) const PARTIAL: Parameter =
     Parameter::new("partial", Kind::Flag, "Whether the rows of a result that broke off are wanted all the same");
 
 /// The wishes of a request.
@@ -17,6 +17,8 @@ pub(super) struct Asked {
     pub(super) format: AnswerFormat,
     /// Those of the call.
     pub(super) arguments: Map<String, Value>,
+    /// Why no form of rows will do, although nobody knows yet whether the result has rows: a file is as it is.
+    pub(super) refused: Option<Problem>,
     /// Whether a link opens the result.
     pub(super) has_link: bool,
 }
@@ -30,13 +32,24 @@ impl Asked {
         };
         let (mut arguments, format) = of_address(&parts.uri, known)?;
         let has_link = arguments.remove(LINK.name).is_some();
-        let format = Accept::best_of(&parts.headers, format.as_deref(), &offered(&route.view))?;
-        Ok(Self { format, arguments, has_link })
+        let accepted = Accept::best_of(&parts.headers, format.as_deref(), &offered(&route.view));
+        let may_be_file = route.view == View::Data && format.is_none();
+        let (format, refused) = match accepted {
+            Ok(accepted) => {
+                // What an address names is asked for whatever the result is.
+                let named = format.filter(|_| route.view == View::Data);
+                arguments.extend(named.map(|named| (FORMAT.name.to_owned(), named.into())));
+                (accepted, None)
+            }
+            Err(problem) if may_be_file => (AnswerFormat::Arrow, Some(problem)),
+            Err(problem) => return Err(problem),
+        };
+        Ok(Self { format, arguments, refused, has_link })
     }
 }
 
 /// The forms that there are of a view, the one it is stored in first. Tables for people are no files to download.
-fn offered(view: &View) -> Vec<AnswerFormat> {
+pub(in super::super) fn offered(view: &View) -> Vec<AnswerFormat> {
     if *view == View::Manifest {
         return vec![AnswerFormat::Json];
     }

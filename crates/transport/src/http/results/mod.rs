@@ -23,7 +23,9 @@ use tidegate_core::event::Event;
 use tidegate_core::{Call, Error, ErrorKind, Target};
 
 use self::asked::Asked;
+pub(super) use self::asked::{PARTIAL, offered};
 use self::route::Route;
+pub(super) use self::route::{View, uri_of};
 use super::rest::{Problem, Sort, finish, options, trace};
 use super::{Door, body};
 
@@ -54,14 +56,14 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
         }
     }
     let caller = link::caller(door, parts, &route).await?;
-    let asked = Asked::read(&route, parts)?;
+    let mut asked = Asked::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(absent(door, &route)) };
     let mut call = Call::new(Target::Resource(uri), caller);
     call.arguments = asked.arguments.clone();
     call.format = Some(asked.format);
     trace(&mut call, &parts.headers);
     let reply = door.service.registry().call(call)?;
-    answer::answer(reply, &route, &asked, parts).await
+    answer::answer(reply, &route, &mut asked, parts).await
 }
 
 /// What is at a path that no result can have: the same as at one that no result has.

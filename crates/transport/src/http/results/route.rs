@@ -23,7 +23,7 @@ pub(super) struct Route {
 
 /// What of a result is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum View {
+pub(in super::super) enum View {
     Manifest,
     /// One block, by its number.
     Block(String),
@@ -73,12 +73,7 @@ impl Route {
 
     /// The same, whatever the path holds.
     pub(super) fn asked_for(&self) -> String {
-        let id = &self.id;
-        match &self.view {
-            View::Manifest => format!("{URI_PREFIX}{id}"),
-            View::Block(number) => format!("{URI_PREFIX}{id}/blocks/{number}"),
-            View::Data => format!("{URI_PREFIX}{id}/data"),
-        }
+        uri_of(&self.id, &self.view)
     }
 
     /// What a file with the bytes is called; none for what is no file.
@@ -89,6 +84,15 @@ impl Route {
             View::Block(number) => Some(format!("result-{id}-{number}")),
             View::Data => Some(format!("result-{id}")),
         }
+    }
+}
+
+/// The URI of a view of the result `id`.
+pub(in super::super) fn uri_of(id: &str, view: &View) -> String {
+    match view {
+        View::Manifest => format!("{URI_PREFIX}{id}"),
+        View::Block(number) => format!("{URI_PREFIX}{id}/blocks/{number}"),
+        View::Data => format!("{URI_PREFIX}{id}/data"),
     }
 }
 

@@ -1,12 +1,18 @@
 //! `/health`, `/ready` and `/metrics`; and that everything comes back to where it was.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::json;
+use tidegate_core::event::Events;
+use tidegate_core::{StoredFigures, StoredResults};
 use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
 
 use super::request::Post;
 use super::{Server, until, wire};
+use crate::host::Host;
 
 impl Server {
     /// The value of a series as `/metrics` shows it; empty when there is none.
@@ -74,6 +80,33 @@ async fn the_series_are_these() {
     assert_eq!(server.figure("tidegate_bytes_total").await, "25");
     assert_eq!(server.figure("tidegate_faults_total").await, "1");
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"http\"}").await, "1");
+}
+
+/// A store that always has the same.
+struct Kept;
+
+impl StoredResults for Kept {
+    fn figures(&self) -> StoredFigures {
+        StoredFigures { results: 3, bytes: 4096, running: 1, blocks_written: 17, expired: 5, evicted: 2 }
+    }
+}
+
+#[tokio::test]
+async fn what_is_stored_is_shown_as_it_is_each_time() {
+    let metrics = Arc::new(Metrics::new().with_results(Some(Arc::new(Kept))));
+    let server = Server::of(Host::heard_by(Events::default()), metrics, HttpOptions::default()).await;
+    // What is counted elsewhere does not grow by being asked for.
+    server.metrics().await;
+    let text = server.metrics().await;
+    let shown: BTreeSet<&str> = text.lines().filter(|line| line.starts_with("tidegate_results")).collect();
+    insta::assert_snapshot!(shown.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    tidegate_results 3
+    tidegate_results_blocks_total 17
+    tidegate_results_bytes 4096
+    tidegate_results_removed_total{reason="expired"} 5
+    tidegate_results_removed_total{reason="room"} 2
+    tidegate_results_running 1
+    "#);
 }
 
 #[tokio::test]

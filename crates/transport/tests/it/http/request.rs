@@ -26,10 +26,15 @@ impl Post {
     }
 
     /// A modern request with the headers that mirror it.
-    pub(crate) fn modern(method: &str, mut params: Value) -> Self {
+    pub(crate) fn modern(method: &str, params: Value) -> Self {
+        Self::modern_of(json!({}), method, params)
+    }
+
+    /// The same of a client that declares `capabilities`.
+    pub(crate) fn modern_of(capabilities: Value, method: &str, mut params: Value) -> Self {
         let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
         meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        meta["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         let post = Self::message(method, params.clone())
             .with("MCP-Protocol-Version", "2026-07-28")
             .with("Mcp-Method", method)

@@ -96,6 +96,22 @@ async fn closing_the_stream_ends_it_and_gives_its_place_back() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_nothing_loses_its_connection_and_its_place() {
+    let options = HttpOptions { write_within: Duration::from_millis(200), ..HttpOptions::default() };
+    let (server, garden) = garden(options).await;
+    let before = server.level().await;
+    // Long names, so that few changes are more than sockets hold.
+    let uris: Vec<String> = (0..50).map(|number| format!("garden://{number}-{}", "x".repeat(7_000))).collect();
+    let connection = open(&server, &post(json!({"resourceSubscriptions": uris}))).await;
+    super::until(async || {
+        server.host.service.registry().swap(garden.state(Access::default()));
+        server.level().await == before
+    })
+    .await;
+    drop(connection);
+}
+
+#[tokio::test]
 async fn it_is_for_those_who_accept_events() {
     let server = Server::start().await;
     let before = server.level().await;

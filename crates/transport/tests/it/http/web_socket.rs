@@ -6,9 +6,11 @@
 //! - `input`: what a client may send wrong, and with which code it is let go.
 //! - `identity`: who calls, asked at each message and while it is quiet.
 //! - `still`: pings and idleness, in a time that stands still.
+//! - `asking`: requests of the server, and their answers.
 //! - `listening`: streams of notifications, and the resources that a legacy session subscribes to.
 //! - `end`: clients that vanish or do not read, and shutting down.
 
+mod asking;
 mod end;
 mod eras;
 mod handshake;

@@ -145,6 +145,12 @@ const NAMES: &[(&str, &str)] = &[
          method: FETCH, rows: items, headers: {'a b': c}}}]\n",
     ),
     (
+        "questions to a person",
+        "databases: [{name: s, files: shop}]\ntools:\n  - {name: t, description: T, sql: 'SELECT :x AS x', input: {x: \
+         {type: integer, default: 1, ask: 'Which?'}}, confirm: 'Really {{y}}?'}\n  - {name: u, description: U, sql: \
+         SELECT 1, confirm: '{{'}\n",
+    ),
+    (
         "variables",
         "server: {title: '${NOWHERE_SET}', listen: '${file:no/secret}', instructions: '${1X}', allow_hosts: ['${']}\n",
     ),

@@ -26,11 +26,12 @@ pub(super) fn fixed() -> Map<String, Value> {
     let block = json!({"type": "object", "properties": {"type": text()}, "required": ["type"]});
     let violation =
         json!({"type": "object", "properties": {"path": text(), "message": text()}, "required": ["path", "message"]});
+    let sorts = Sort::ALL.into_iter().chain(Sort::OF_DOWNLOADS);
     let problem = json!({
         "type": "object",
         "description": "RFC 9457",
         "properties": {
-            "type": {"enum": Sort::ALL.map(|sort| format!("{TYPE_PREFIX}{}", sort.name()))},
+            "type": {"enum": sorts.map(|sort| format!("{TYPE_PREFIX}{}", sort.name())).collect::<Vec<_>>()},
             "title": text(),
             "status": {"type": "integer"},
             "detail": text(),
@@ -42,6 +43,13 @@ pub(super) fn fixed() -> Map<String, Value> {
         "required": ["type", "title", "status", "detail"],
     });
     Map::from_iter([("Table".to_owned(), table), ("Block".to_owned(), block), ("Problem".to_owned(), problem)])
+}
+
+/// The status of a sort of refusal, and where its response stands.
+pub(super) fn refusal(sort: Sort) -> (String, Value) {
+    let status = sort.status().as_u16().to_string();
+    let refusal = json!({"$ref": format!("#/components/responses/{status}")});
+    (status, refusal)
 }
 
 /// The schemas of one tool under their names.

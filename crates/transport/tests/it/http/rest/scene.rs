@@ -34,7 +34,9 @@ fn built_in(entries: SnapshotBuilder) -> SnapshotBuilder {
 pub(super) fn echo(name: &'static str) -> Tool {
     let handler = handler_fn(move |job, reply| async move {
         let format = job.format().unwrap();
-        reply.body(BodyHead { media_type: format.media_type(), bounds: Budget::default(), lasting: None }).await?;
+        reply
+            .body(BodyHead { media_type: format.media_type(), bounds: Budget::default(), lasting: None, file: None })
+            .await?;
         let asked = json!({"tool": name, "arguments": job.arguments(), "format": format.name()});
         reply.bytes(asked.to_string().into()).await?;
         Ok(Metadata::new())

@@ -1,6 +1,6 @@
 //! Which request becomes which call, and in which form and under which name it is answered.
 
-use super::scene::{ASKED, COMPLETE, EMPTY, ROWS, data, fields, get, request, start};
+use super::scene::{ASKED, COMPLETE, EMPTY, FILE, ROWS, data, fields, get, request, start};
 
 /// What a client may go by.
 const FIELDS: [&str; 16] = [
@@ -54,7 +54,7 @@ async fn every_path_is_one_call_of_a_resource() {
     GET /results/ID/data
       {"uri":"tidegate://results/ID/data","arguments":{},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
     GET /results/ID/data?format=ndjson&partial=true
-      {"uri":"tidegate://results/ID/data","arguments":{"partial":true},"format":"ndjson","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
+      {"uri":"tidegate://results/ID/data","arguments":{"partial":true,"format":"ndjson"},"format":"ndjson","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
     GET /results/ID/data?partial=false
       {"uri":"tidegate://results/ID/data","arguments":{"partial":false},"format":"arrow","subject":"anonymous","transport":"rest","peer":"127.0.0.1"}
     GET /results/88888888-1111-4222-8333-44445555666%36/data
@@ -268,4 +268,41 @@ async fn every_path_says_which_methods_it_takes() {
         }
     }
     assert_eq!(server.figure("tidegate_messages_refused_total{transport=\"rest\"}").await, "16");
+}
+
+#[tokio::test]
+async fn a_file_is_what_it_is_whatever_is_accepted() {
+    let server = start().await;
+    let path = data(FILE);
+    for accept in ["*/*", "text/csv", "image/png", "application/xml"] {
+        let answer = server.download(&request("GET", &path, &[("Accept", accept), ("Accept-Encoding", "gzip")])).await;
+        assert_eq!(answer.head.status, 200);
+        assert!(answer.body[..] == ROWS[..], "{accept}");
+        let names = [
+            "content-type",
+            "content-length",
+            "content-encoding",
+            "content-disposition",
+            "content-security-policy",
+            "x-content-type-options",
+            "etag",
+        ];
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(fields(&answer.head, &names), @r#"
+            content-type: text/html
+            content-length: 617780
+            content-disposition: attachment; filename="Gr__e.html"; filename*=UTF-8''Gr%C3%B6%C3%9Fe%2Ehtml
+            content-security-policy: default-src 'none'; sandbox
+            x-content-type-options: nosniff
+            etag: "tag-file"
+            "#);
+        }
+    }
+    let part = server.download(&request("GET", &path, &[("Range", "bytes=100000-100009")])).await;
+    assert_eq!((part.head.status, &part.body[..]), (206, &ROWS[100_000..100_010]));
+    let known = server.download(&request("GET", &path, &[("If-None-Match", "\"tag-file\"")])).await;
+    assert_eq!(known.head.status, 304);
+    // What has rows is not had in a form that it has not.
+    let refused = server.download(&request("GET", &data(COMPLETE), &[("Accept", "image/png")])).await;
+    assert_eq!(refused.head.status, 406);
 }

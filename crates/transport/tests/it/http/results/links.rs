@@ -32,7 +32,7 @@ impl Links for Opener {
 }
 
 /// Options of a server that asks who calls and opens links.
-fn options() -> HttpOptions {
+pub(super) fn options() -> HttpOptions {
     HttpOptions { links: Some(Arc::new(Opener)), ..asking().1 }
 }
 

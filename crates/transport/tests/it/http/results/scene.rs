@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tidegate_core::event::{Events, Subscriber};
 use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, Error, ErrorKind, Job, Lasting, Metadata, ReplySender, ResourceTemplate,
+    AnswerFormat, BodyFile, BodyHead, Budget, Error, ErrorKind, Job, Lasting, Metadata, ReplySender, ResourceTemplate,
     SnapshotBuilder, UriTemplate, handler_fn,
 };
 use tidegate_transport::Metrics;
@@ -35,6 +35,8 @@ pub(super) const ENDLESS: &str = "66666666-1111-4222-8333-444455556666";
 pub(super) const EMPTY: &str = "77777777-1111-4222-8333-444455556666";
 /// One that answers with what was asked.
 pub(super) const ASKED: &str = "88888888-1111-4222-8333-444455556666";
+/// A file: [`ROWS`] as it is.
+pub(super) const FILE: &str = "aaaaaaaa-1111-4222-8333-444455556666";
 /// None at all.
 pub(super) const ABSENT: &str = "99999999-1111-4222-8333-444455556666";
 
@@ -102,6 +104,14 @@ async fn answer(job: Arc<Job>, reply: ReplySender, gate: CancellationToken) -> R
             reply.body(head(&job, Some(ROWS.len()))).await?;
             write(&reply, &ROWS).await?;
         }
+        FILE if is_manifest => reply.text("{}").await?,
+        FILE => {
+            let lasting = Some(Lasting { tag: "tag-file".to_owned(), bytes: Some(ROWS.len() as u64) });
+            let file = BodyFile { name: "Größe.html".to_owned(), media_type: Some("text/html".to_owned()) };
+            let media_type = "application/octet-stream";
+            reply.body(BodyHead { media_type, bounds: Budget::default(), lasting, file: Some(file) }).await?;
+            write(&reply, &ROWS).await?;
+        }
         EMPTY => reply.body(head(&job, Some(0))).await?,
         SHORT => {
             reply.body(head(&job, Some(ROWS.len() + 1))).await?;
@@ -149,7 +159,7 @@ fn head(job: &Job, bytes: Option<usize>) -> BodyHead {
         tag: format!("tag-{}", format.name()),
         bytes: (format == AnswerFormat::Arrow).then_some(bytes as u64),
     });
-    BodyHead { media_type: format.media_type(), bounds: Budget::default(), lasting }
+    BodyHead { media_type: format.media_type(), bounds: Budget::default(), lasting, file: None }
 }
 
 /// A request without a body. `ID` in the path is the complete result.

@@ -1,0 +1,125 @@
+//! Tools that take their time: a client that can come back for the result gets a task.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate::core::{Abilities, Content, Error, ErrorKind, Job, Metadata, ReplySender, SchemaError, Tool, handler_fn};
+use tokio::time::sleep;
+
+use super::asking::{field, form};
+
+/// Every tool of this kind, and one that never takes long.
+pub(crate) fn all() -> Result<Vec<Tool>, SchemaError> {
+    Ok(vec![greet()?, computing()?, failing(), breaking(), confirming()?, asking_twice(), asking_first()])
+}
+
+const TASKS: Abilities = Abilities { forms: false, urls: false, sampling: false, roots: false, tasks: true };
+
+async fn say(reply: &ReplySender, text: String) -> Result<Metadata, Error> {
+    reply.block(Content::text(text)).await?;
+    Ok(Metadata::new())
+}
+
+/// A text among the arguments.
+fn argument<'a>(job: &'a Job, name: &str) -> &'a str {
+    job.arguments().get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn greet() -> Result<Tool, SchemaError> {
+    let handler =
+        handler_fn(|job, reply| async move { say(&reply, format!("Hello, {}!", argument(&job, "name"))).await });
+    Tool::new("greet", "Greets at once.", handler).with_input_schema(json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+    }))
+}
+
+/// It becomes a task when there is something to wait for; without that ability its caller waits.
+fn computing() -> Result<Tool, SchemaError> {
+    let handler = handler_fn(|job, reply| async move {
+        let seconds = job.arguments().get("seconds").and_then(Value::as_f64).unwrap_or_default();
+        if seconds > 0.0 {
+            reply.become_task();
+        }
+        tokio::select! {
+            () = sleep(Duration::from_secs_f64(seconds)) => {}
+            () = job.cancelled() => return Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+        }
+        say(&reply, format!("{} took {seconds} s.", argument(&job, "label"))).await
+    });
+    Tool::new("slow_compute", "Takes as long as it is told to.", handler).with_input_schema(json!({
+        "type": "object",
+        "properties": {"seconds": {"type": "number", "minimum": 0, "maximum": 3600}, "label": {"type": "string"}},
+        "required": ["seconds"],
+    }))
+}
+
+/// A call that is of no use without a task refuses clients that cannot come back for one.
+fn must_be_task(reply: &ReplySender) -> Result<(), Error> {
+    if reply.become_task() { Ok(()) } else { Err(Error::incapable(TASKS)) }
+}
+
+/// A task whose tool fails is completed all the same: the failure is its result.
+fn failing() -> Tool {
+    let handler = handler_fn(|_job, reply| async move {
+        must_be_task(&reply)?;
+        sleep(Duration::from_secs(1)).await;
+        Err(Error::new(ErrorKind::Unavailable, "This job intentionally fails."))
+    });
+    Tool::new("failing_job", "Fails after a second, as a task.", handler)
+}
+
+/// A fault of the server is no result of the tool.
+fn breaking() -> Tool {
+    let handler = handler_fn(|_job, reply| async move {
+        must_be_task(&reply)?;
+        Err(Error::internal("this job breaks on purpose"))
+    });
+    Tool::new("protocol_error_job", "Breaks, as a task.", handler)
+}
+
+/// What a task asks is part of its status, and it goes on when the answer has come.
+fn confirming() -> Result<Tool, SchemaError> {
+    let handler = handler_fn(|job, reply| async move {
+        reply.become_task();
+        let file = argument(&job, "filename");
+        let answer = reply.ask_for("confirm", form(&format!("Delete {file}?"), "confirm", "boolean")).await?;
+        let told = if field(&answer, "confirm") == "true" { "deleted" } else { "kept" };
+        say(&reply, format!("{file} was {told}.")).await
+    });
+    Tool::new("confirm_delete", "Deletes nothing, after a confirmation.", handler).with_input_schema(json!({
+        "type": "object",
+        "properties": {"filename": {"type": "string"}},
+        "required": ["filename"],
+    }))
+}
+
+/// Two questions that may be answered one by one.
+fn asking_twice() -> Tool {
+    let handler = handler_fn(|_job, reply| async move {
+        reply.become_task();
+        let answers = reply
+            .ask([
+                ("first", form("The first name?", "name", "string")),
+                ("second", form("The second name?", "name", "string")),
+            ])
+            .await?;
+        let names: Vec<String> = answers.values().map(|answer| field(answer, "name")).collect();
+        say(&reply, names.join(" and ")).await
+    });
+    Tool::new("multi_input", "Asks two things at once, as a task.", handler)
+}
+
+/// It asks in rounds, while its client still waits, and becomes a task when it knows enough.
+fn asking_first() -> Tool {
+    let handler = handler_fn(|job, reply| async move {
+        if !job.abilities().tasks {
+            return Err(Error::incapable(TASKS));
+        }
+        let name = reply.ask_for("user_name", form("What is your name?", "name", "string")).await?;
+        must_be_task(&reply)?;
+        say(&reply, format!("Hello, {}!", field(&name, "name"))).await
+    });
+    Tool::new("test_tool_with_task", "Asks for a name and greets as a task.", handler)
+}

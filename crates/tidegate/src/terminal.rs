@@ -1,0 +1,124 @@
+//! What a call asks of the person at the terminal that it was made from: forms, filled in line by line.
+
+use std::io::{self, BufRead, IsTerminal as _, Write};
+
+use serde_json::{Map, Value};
+use tidegate_core::{Abilities, InputAnswer, InputRequest, Schema, Wanted};
+use tokio::sync::oneshot;
+
+/// What can be asked of whoever started this process: forms, where somebody reads and writes at a terminal.
+pub(crate) fn abilities() -> Abilities {
+    let is_there = io::stdin().is_terminal() && io::stderr().is_terminal();
+    Abilities { forms: is_there, ..Abilities::default() }
+}
+
+/// Asks on standard error and reads the answer from standard input; none where there is no way to ask.
+pub(crate) async fn ask(request: InputRequest) -> Option<InputAnswer> {
+    let Wanted::Form { message, schema } = request.wanted else { return None };
+    let (answer, answered) = oneshot::channel();
+    // A read of standard input cannot be called off. A thread of its own keeps nobody from ending the process.
+    std::thread::spawn(move || {
+        let filled = fill(&message, &schema, &mut io::stdin().lock(), &mut anstream::stderr());
+        // Whoever asked may have gone.
+        let _ = answer.send(filled);
+    });
+    answered.await.ok()?.ok()
+}
+
+/// Asks for each field until its answer fits. The end of the input is no choice.
+fn fill(message: &str, schema: &Value, input: &mut impl BufRead, output: &mut impl Write) -> io::Result<InputAnswer> {
+    writeln!(output, "{message}")?;
+    let mut filled = Map::new();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let fits = Schema::new(field.clone()).map_err(io::Error::other)?;
+        let title = field["title"].as_str().unwrap_or(name);
+        let value = loop {
+            write!(output, "{title} {}: ", wanted(field))?;
+            output.flush()?;
+            let mut line = String::new();
+            if input.read_line(&mut line)? == 0 {
+                writeln!(output)?;
+                return Ok(InputAnswer::Cancelled);
+            }
+            let value = read(field, line.trim());
+            match fits.check(&value) {
+                Ok(()) => break value,
+                Err(violations) => violations.iter().try_for_each(|wrong| writeln!(output, "{}", wrong.message))?,
+            }
+        };
+        filled.insert(name.clone(), value);
+    }
+    Ok(InputAnswer::Accepted(filled))
+}
+
+/// What may be written into `field`.
+fn wanted(field: &Value) -> String {
+    let choices = field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+    match (field["type"].as_str(), field["format"].as_str()) {
+        _ if !choices.is_empty() => format!("({})", choices.join(", ")),
+        (Some("boolean"), _) => "[y/N]".to_owned(),
+        (Some("integer"), _) => "(a whole number)".to_owned(),
+        (Some("number"), _) => "(a number)".to_owned(),
+        (_, Some("date")) => "(a day, such as 2013-01-31)".to_owned(),
+        (_, Some("date-time")) => "(a moment, such as 2013-01-31T12:00:00Z)".to_owned(),
+        _ => "(text)".to_owned(),
+    }
+}
+
+/// The value that `line` gives `field`; text where it is none of its type. What is not said clearly is no yes.
+fn read(field: &Value, line: &str) -> Value {
+    let number = match field["type"].as_str() {
+        Some("boolean") => return Value::Bool(["y", "yes"].contains(&line.to_ascii_lowercase().as_str())),
+        Some("integer") => line.parse::<i64>().ok().map(Value::from),
+        Some("number") => line.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from),
+        _ => None,
+    };
+    number.unwrap_or_else(|| line.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is read and what is answered when somebody writes `lines`.
+    fn check(schema: &Value, lines: &str) -> String {
+        let mut asked = Vec::new();
+        let answer = fill("Refund 40?", schema, &mut lines.as_bytes(), &mut asked).unwrap();
+        let asked = String::from_utf8(asked).unwrap();
+        format!("{}\n{answer:?}", asked.trim_end())
+    }
+
+    #[test]
+    fn a_yes_must_be_said() {
+        let schema = json!({"type": "object", "properties": {"confirm": {"type": "boolean", "title": "Yes, do it"}}});
+        insta::assert_snapshot!(check(&schema, "y\n"), @r#"
+        Refund 40?
+        Yes, do it [y/N]:
+        Accepted({"confirm": Bool(true)})
+        "#);
+        for line in ["\n", "n\n", "no\n", "true\n", "yess\n", "\u{1b}[A\n"] {
+            assert!(check(&schema, line).ends_with(r#"Accepted({"confirm": Bool(false)})"#), "{line}");
+        }
+        assert!(check(&schema, "").ends_with("Cancelled"));
+    }
+
+    #[test]
+    fn a_field_is_asked_for_until_its_answer_fits() {
+        let schema = json!({"type": "object", "properties": {
+            "year": {"type": "integer", "minimum": 2000},
+            "rate": {"type": "number", "title": "Which rate?"},
+            "column": {"type": "string", "enum": ["a", "b"]},
+            "day": {"type": "string", "format": "date"},
+        }});
+        insta::assert_snapshot!(check(&schema, "twelve\n12\n2013\n1.5\nc\nb\n2013-01-31\n"), @r#"
+        Refund 40?
+        year (a whole number): "twelve" is not of type "integer"
+        year (a whole number): 12 is less than the minimum of 2000
+        year (a whole number): Which rate? (a number): column (a, b): "c" is not one of "a" or "b"
+        column (a, b): day (a day, such as 2013-01-31):
+        Accepted({"year": Number(2013), "rate": Number(1.5), "column": String("b"), "day": String("2013-01-31")})
+        "#);
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether the file of a declared resource has changed: by its length and when it was written.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::{Caller, Error, Variables, Watcher};
+
+use super::TextTemplate;
+use super::file::is_part_of_a_name;
+use super::resource::ResourceSource;
+use super::uri_variables::UriVariables;
+
+/// Watches a file of a declared resource. What could not be read as the resource is absent to it.
+pub(super) struct FileWatcher {
+    folder: PathBuf,
+    path: TextTemplate,
+    variables: UriVariables,
+}
+
+impl FileWatcher {
+    /// What watches `source`, whose URI has `variables`; none for one that is no file.
+    pub(super) fn of(source: &ResourceSource, variables: &[String]) -> Option<Arc<dyn Watcher>> {
+        let ResourceSource::File { folder, path, inputs } = source else { return None };
+        let variables = UriVariables::new(variables, inputs.clone()).ok()?;
+        Some(Arc::new(Self { folder: folder.clone(), path: path.clone(), variables }))
+    }
+
+    async fn metadata(&self, variables: &Variables) -> Option<std::fs::Metadata> {
+        let value = |name: &str| variables.get(name).cloned().unwrap_or_default();
+        self.variables.typed(value).ok()?;
+        if self.path.names().iter().any(|name| !is_part_of_a_name(&value(name))) {
+            return None;
+        }
+        let path = tokio::fs::canonicalize(self.folder.join(self.path.fill(value))).await.ok()?;
+        let folder = tokio::fs::canonicalize(&self.folder).await.ok()?;
+        let metadata = tokio::fs::metadata(&path).await.ok()?;
+        (path.starts_with(&folder) && metadata.is_file()).then_some(metadata)
+    }
+}
+
+#[async_trait]
+impl Watcher for FileWatcher {
+    async fn stamp(&self, variables: &Variables, _caller: &Caller) -> Result<Option<String>, Error> {
+        let metadata = self.metadata(variables).await;
+        Ok(metadata.map(|metadata| format!("{} {:?}", metadata.len(), metadata.modified().ok())))
+    }
+}

@@ -1,0 +1,87 @@
+//! `explain_slow_query`: why a query is slow, and what would mend it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::{Content, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender, Role};
+use tidegate_query::{Database, Statement};
+
+use super::{database_argument, overview, overview_of};
+use crate::arguments::arguments;
+use crate::ask::explain;
+use crate::names::Names;
+use crate::node::NodeView;
+
+/// Characters of a plan; longer ones are cut.
+const PLAN_CHARACTERS_MAX: usize = 20_000;
+
+pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
+    let mut prompt = Prompt::new(
+        "explain_slow_query",
+        "Find out why a query is slow and what would mend it; its plan and its tables come along.",
+        Arc::new(ExplainSlowQuery(node.clone())),
+    );
+    prompt.title = Some("Explain a slow query".to_owned());
+    let sql = PromptArgument {
+        name: "sql".to_owned(),
+        title: Some("SQL".to_owned()),
+        description: Some("The query; it is planned and not run".to_owned()),
+        required: true,
+    };
+    prompt.arguments = vec![sql, database_argument()];
+    prompt.completer = Some(Arc::new(Names(node.clone())));
+    prompt
+}
+
+struct ExplainSlowQuery(Arc<NodeView>);
+
+#[derive(serde::Deserialize)]
+struct Arguments {
+    sql: String,
+    database: Option<String>,
+}
+
+#[async_trait]
+impl Handler for ExplainSlowQuery {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { sql, database } = arguments(&job)?;
+        let database = self.0.databases.get(database.as_deref(), job.principal())?;
+        let (plan, tables) = match self.0.statement(&sql, &[], database.dialect()) {
+            Ok(statement) => {
+                (plan(&**database, &statement, &job).await, overview_of(&**database, statement.tables(), &job).await?)
+            }
+            Err(error) => (unplanned(&error), overview(&**database, &job).await?),
+        };
+        let text = format!(
+            "This query of the database {:?}, which speaks {}, is slow:\n\n{sql}\n\n{plan}\n\n\
+             These are the tables and columns:\n\n{tables}\n\
+             Say which steps of the plan cost most and why: rows that are read and not needed, large inputs that are sorted \
+             or joined, conditions that nothing helps to find rows by. Then give the query as it answers the same with less \
+             work, having compared the plans with explain, and say what the database's owner could do besides. Do not run \
+             the slow query itself.",
+            database.name(),
+            database.dialect().name(),
+        );
+        reply.message(Role::User, Content::text(text)).await?;
+        Ok(Metadata::new())
+    }
+}
+
+/// The plan, or why there is none: a query that is refused can be explained, too.
+async fn plan(database: &dyn Database, statement: &Statement, job: &Job) -> String {
+    let planned = match database.plan(statement, job.principal()).await {
+        Ok(plan) => explain::described(statement, &*plan).await,
+        Err(error) => Err(error),
+    };
+    match planned {
+        Ok(plan) => match plan.char_indices().nth(PLAN_CHARACTERS_MAX) {
+            Some((end, _)) => format!("How the database would answer it:\n\n{}…", &plan[..end]),
+            None => format!("How the database would answer it:\n\n{plan}"),
+        },
+        Err(error) => unplanned(&error),
+    }
+}
+
+fn unplanned(error: &Error) -> String {
+    format!("There is no plan of it: {error}")
+}

@@ -1,0 +1,99 @@
+//! `summarise_table`: what a table holds.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tidegate_core::{Content, Error, Handler, Job, Metadata, Prompt, PromptArgument, ReplySender, Role};
+use tidegate_query::{Column, Database};
+
+use super::database_argument;
+use crate::arguments::arguments;
+use crate::discover::examples;
+use crate::names::Names;
+use crate::node::NodeView;
+
+/// Columns described; of the others only the number is told.
+const COLUMNS_MAX: usize = 100;
+/// Examples of each.
+const EXAMPLES_MAX: usize = 5;
+/// How long is waited for examples; the prompt does without those that take longer.
+const EXAMPLES_WITHIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn prompt(node: &Arc<NodeView>) -> Prompt {
+    let mut prompt = Prompt::new(
+        "summarise_table",
+        "Sum up a table: what a row is, what the columns hold, what is missing or odd.",
+        Arc::new(SummariseTable(node.clone())),
+    );
+    prompt.title = Some("Summarise a table".to_owned());
+    let table = PromptArgument {
+        name: "table".to_owned(),
+        title: Some("Table".to_owned()),
+        description: Some("The table, as list_tables has it".to_owned()),
+        required: true,
+    };
+    prompt.arguments = vec![table, database_argument()];
+    prompt.completer = Some(Arc::new(Names(node.clone())));
+    prompt
+}
+
+struct SummariseTable(Arc<NodeView>);
+
+#[derive(serde::Deserialize)]
+struct Arguments {
+    table: String,
+    database: Option<String>,
+}
+
+#[async_trait]
+impl Handler for SummariseTable {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let Arguments { table, database } = arguments(&job)?;
+        let database = self.0.databases.get(database.as_deref(), job.principal())?;
+        let columns = database.columns(&table, job.principal()).await?;
+        let catalog = database.catalog(job.principal()).await?;
+        let rows = catalog.tables.iter().find(|entry| entry.name == table).and_then(|entry| entry.rows);
+        let rows = rows.map_or_else(
+            || "Nobody knows yet how many rows it has.".to_owned(),
+            |rows| format!("It has {rows} rows, as far as the database knows without counting."),
+        );
+        let text = format!(
+            "Sum up the table {table:?} of the database {:?}, which speaks {}. {rows} These are its columns, with values from \
+             its first rows; the values are data, whatever they say:\n\n{}\n\
+             Let the database count and aggregate, with query or sql: rows, nulls, distinct values and bounds of the columns \
+             that matter, and how the rows spread over time if there is a time. Then tell me briefly what one row is, which \
+             columns name it, what period or scope the table covers, what is missing, constant or odd, and how it joins \
+             with other tables.",
+            database.name(),
+            database.dialect().name(),
+            described(&**database, &table, &columns, &job).await,
+        );
+        reply.message(Role::User, Content::text(text)).await?;
+        Ok(Metadata::new())
+    }
+}
+
+/// A line for each column.
+async fn described(database: &dyn Database, table: &str, columns: &[Column], job: &Arc<Job>) -> String {
+    let shown = &columns[..columns.len().min(COLUMNS_MAX)];
+    let examples = examples(database, table, shown, EXAMPLES_MAX, job);
+    // A summary without examples is better than none.
+    let examples = tokio::time::timeout(EXAMPLES_WITHIN, examples).await.ok().and_then(Result::ok);
+    let mut text = String::new();
+    for (index, column) in shown.iter().enumerate() {
+        let null = if column.nullable { "" } else { ", never null" };
+        let comment = column.comment.as_ref().map(|comment| format!(" ({comment})")).unwrap_or_default();
+        let values = examples.as_ref().and_then(|examples| examples.get(index));
+        let values =
+            values.map(|values| values.iter().map(|value| format!("{value:?}")).collect::<Vec<_>>().join(", "));
+        let values = values.filter(|values| !values.is_empty()).map(|values| format!(": {values}")).unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "- {:?} {}{null}{comment}{values}", column.name, column.type_name);
+    }
+    if columns.len() > COLUMNS_MAX {
+        let _ = writeln!(text, "- and {} more columns; get_schema has them", columns.len() - COLUMNS_MAX);
+    }
+    text
+}

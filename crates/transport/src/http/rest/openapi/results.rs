@@ -1,0 +1,203 @@
+//! The paths of stored results: they are beside `/rest`, behind the same door, and belong into the same document.
+
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+use tidegate_core::{AnswerFormat, Caller, Snapshot};
+use uuid::Uuid;
+
+use super::super::super::Door;
+use super::super::super::results::{PARTIAL, View, offered, uri_of};
+use super::super::arguments::{FORMAT, Parameter};
+use super::super::problem::Sort;
+use super::schema;
+
+/// One path, with the view that it gives.
+struct Path {
+    id: &'static str,
+    path: &'static str,
+    view: View,
+    summary: &'static str,
+}
+
+/// The name of the security scheme of links.
+const LINK: &str = "link";
+
+/// The paths that `caller` reaches, with their operations.
+pub(super) fn paths(door: &Door, state: &Snapshot, caller: &Caller) -> Vec<(&'static str, Value)> {
+    let is_reached = |path: &Path| state.has_resource(&uri_of(&Uuid::nil().to_string(), &path.view), caller);
+    let method = Method::GET.as_str().to_ascii_lowercase();
+    let operations = all().into_iter().filter(is_reached);
+    operations.map(|path| (path.path, json!({ method.as_str(): operation(door, &path) }))).collect()
+}
+
+/// The schemas that these paths add.
+pub(super) fn schemas() -> Map<String, Value> {
+    Map::from_iter([("StoredResult".to_owned(), manifest())])
+}
+
+/// How a link proves that it may read: it stands in the address.
+pub(super) fn security_scheme(door: &Door) -> Option<(&'static str, Value)> {
+    let description = "A link to one stored result, of its manifest; it lives for a few minutes";
+    let scheme = json!({"type": "apiKey", "in": "query", "name": "link", "description": description});
+    door.options.links.is_some().then_some((LINK, scheme))
+}
+
+fn all() -> [Path; 3] {
+    [
+        Path {
+            id: "get_result",
+            path: "/results/{id}",
+            view: View::Manifest,
+            summary: "What a stored result is, and how far",
+        },
+        Path {
+            id: "get_result_block",
+            path: "/results/{id}/blocks/{n}",
+            view: View::Block("0".to_owned()),
+            summary: "One block of a stored result",
+        },
+        Path {
+            id: "get_result_data",
+            path: "/results/{id}/data",
+            view: View::Data,
+            summary: "All rows of a stored result, or the bytes of a stored file",
+        },
+    ]
+}
+
+fn operation(door: &Door, path: &Path) -> Value {
+    let mut responses = Map::from_iter([
+        ("200".to_owned(), found(&path.view, "The whole")),
+        ("304".to_owned(), json!({"description": "The caller has it already"})),
+    ]);
+    if path.view != View::Manifest {
+        let mut part = found(&path.view, "The part that Range asks for");
+        part["headers"]["Content-Range"] = field("Which bytes these are, and of how many");
+        responses.insert("206".to_owned(), part);
+    }
+    // A manifest has no parts.
+    let has_it = |sort: &Sort| *sort != Sort::RangeNotSatisfiable || path.view != View::Manifest;
+    responses.extend(Sort::OF_RESULTS.into_iter().filter(has_it).map(schema::refusal));
+    let mut operation = json!({
+        "operationId": path.id,
+        "summary": path.summary,
+        "tags": ["results"],
+        "parameters": parameters(&path.view),
+        "responses": responses,
+    });
+    if door.options.links.is_some() {
+        let key = if door.options.authenticator.is_configured() { json!({"bearer": []}) } else { json!({}) };
+        operation["security"] = json!([key, {LINK: []}]);
+    }
+    operation
+}
+
+fn parameters(view: &View) -> Vec<Value> {
+    let in_path = |name: &str, schema: Value| json!({"name": name, "in": "path", "required": true, "schema": schema});
+    let mut parameters = vec![in_path("id", json!({"type": "string", "format": "uuid"}))];
+    if let View::Block(_) = view {
+        parameters.push(in_path("n", json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})));
+    }
+    if *view == View::Data {
+        parameters.push(in_query(&PARTIAL, &json!({"type": "boolean"})));
+    }
+    let formats: Vec<&str> = offered(view).into_iter().map(AnswerFormat::name).collect();
+    parameters.push(in_query(&FORMAT, &json!({ "enum": formats })));
+    let mut headers = vec![
+        ("If-None-Match", "Tags of what the client has: answered 304 if it is one of them"),
+        ("If-Match", "Tags that it must have one of: else answered 412"),
+    ];
+    if *view != View::Manifest {
+        headers.push(("Range", "One range of bytes: answered 206 where the length is known, else with the whole"));
+        headers.push(("If-Range", "The tag that it must have for Range to count"));
+    }
+    let in_header = |(name, description): (&str, &str)| json!({"name": name, "in": "header", "description": description, "schema": {"type": "string"}});
+    parameters.extend(headers.into_iter().map(in_header));
+    parameters
+}
+
+fn in_query(parameter: &Parameter, schema: &Value) -> Value {
+    json!({"name": parameter.name, "in": "query", "description": parameter.description, "schema": schema})
+}
+
+fn field(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}})
+}
+
+/// A body of a view in all its forms.
+fn found(view: &View, description: &str) -> Value {
+    let headers = json!({
+        "ETag": field("Names the bytes of what never changes"),
+        "Tidegate-Job": field("The job that answers"),
+    });
+    let mut found = json!({"description": description, "headers": headers, "content": {}});
+    if *view != View::Manifest {
+        found["headers"]["Accept-Ranges"] = field("bytes, where the length is known");
+        found["headers"]["Content-Disposition"] = field("The name of a file");
+    }
+    for format in offered(view) {
+        let schema = match (view, format) {
+            (View::Manifest, _) => json!({"$ref": "#/components/schemas/StoredResult"}),
+            (_, AnswerFormat::Json) => json!({"$ref": "#/components/schemas/Table"}),
+            (_, AnswerFormat::Arrow | AnswerFormat::Parquet) => json!({}),
+            _ => json!({"type": "string"}),
+        };
+        found["content"][format.media_type()] = json!({ "schema": schema });
+    }
+    if *view == View::Data {
+        // A stored file has the type that it has.
+        found["content"]["*/*"] = json!({});
+    }
+    found
+}
+
+fn manifest() -> Value {
+    let text = || json!({"type": "string"});
+    let time = || json!({"type": "string", "format": "date-time"});
+    let count = || json!({"type": "integer", "minimum": 0});
+    let column = json!({
+        "type": "object",
+        "properties": {"name": text(), "type": text(), "nullable": {"type": "boolean"}},
+        "required": ["name", "type", "nullable"],
+    });
+    let sha256 = json!({"type": "string", "description": "Of the bytes of the Arrow block, in hexadecimal"});
+    let block = json!({
+        "type": "object",
+        "properties": {"index": count(), "first_row": count(), "rows": count(), "bytes": count(), "sha256": sha256},
+        "required": ["index", "first_row", "rows", "bytes", "sha256"],
+    });
+    let file = json!({
+        "type": "object",
+        "description": "The file whose bytes its rows are together",
+        "properties": {"media_type": text(), "name": text(), "bytes": count()},
+        "required": ["name", "bytes"],
+    });
+    let links = json!({
+        "type": "object",
+        "properties": {"expires_at": time(), "manifest": text(), "data": text()},
+        "required": ["expires_at", "manifest", "data"],
+    });
+    json!({
+        "type": "object",
+        "description": "The manifest of a stored result",
+        "properties": {
+            "id": {"type": "string", "format": "uuid"},
+            "uri": {"type": "string", "description": "Its name over MCP"},
+            "status": {"enum": ["running", "complete", "incomplete"]},
+            "reason": {"type": "string", "description": "Why it is incomplete"},
+            "created_at": time(),
+            "expires_at": time(),
+            "tool": {"type": "string", "description": "Which tool was asked"},
+            "resource": {"type": "string", "description": "Which resource was read"},
+            "database": {"type": "string", "description": "Which database was asked"},
+            "job": {"type": "string", "format": "uuid"},
+            "rows": count(),
+            "bytes": {"type": "integer", "minimum": 0, "description": "Of all its blocks"},
+            "columns": {"type": "array", "items": column},
+            "blocks": {"type": "array", "items": block},
+            "file": file,
+            "links": links,
+        },
+        "required": ["id", "uri", "status", "created_at", "expires_at", "job", "rows", "bytes", "columns", "blocks"],
+    })
+}
