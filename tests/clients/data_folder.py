@@ -50,10 +50,9 @@ tools:
     database: {database}
     sql: SELECT repeat(chr(1), 39695) AS t
   - name: refund
-    description: Refunds an order, when a person agrees.
-    database: ledger
-    sql: INSERT INTO refunds (purchase, amount) VALUES (:purchase, :amount) RETURNING amount
-    transaction: {{writes: true}}
+    description: What an order is refunded, when a person agrees.
+    database: {database}
+    sql: SELECT id, CAST(:amount AS DOUBLE) AS refunded FROM orders WHERE id = :purchase
     confirm: "Refund {{{{amount}}}} for order {{{{purchase}}}}?"
     input: {{purchase: {{type: integer}}, amount: {{type: number}}}}
   - name: orders_of
@@ -76,7 +75,7 @@ def write_configuration(parent: Path, shop: Path, large: Path) -> Path:
 
 
 def write_ledger(parent: Path) -> Path:
-    """Writes an empty ledger, which a tool writes into, into `parent`."""
+    """Writes a ledger of SQLite, which says nothing of a count before its end, into `parent`."""
     file = parent / "ledger.db"
     with closing(sqlite3.connect(file)) as ledger:
         ledger.execute("CREATE TABLE refunds (purchase INTEGER NOT NULL, amount REAL NOT NULL)")

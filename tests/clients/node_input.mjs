@@ -34,28 +34,19 @@ async function connected(transport, era, answers) {
   return { client, asked };
 }
 
-async function refunds(client) {
-  const question = { database: "ledger", sql: "SELECT count(*) AS n FROM refunds", no_cache: true };
-  return JSON.parse(textsOf(await client.callTool({ name: "sql", arguments: question }))[0])[0].n;
-}
-
 async function checkConsent(transport, era) {
-  await check("a write whose person agrees is done once", async () => {
+  await check("a call to which its person agrees is answered, and was asked for once", async () => {
     const { client, asked } = await connected(transport, era, [{ action: "accept", content: { confirm: true } }]);
-    const before = await refunds(client);
     const result = await client.callTool(REFUND);
-    assert.deepEqual(JSON.parse(textsOf(result)[0]), [{ amount: 2.5 }]);
-    assert.equal(await refunds(client), before + 1);
+    assert.deepEqual(JSON.parse(textsOf(result)[0]), [{ id: 3, refunded: 2.5 }]);
     assert.deepEqual(asked.map(({ message }) => message), ["Refund 2.5 for order 3?"]);
     await client.close();
   });
   for (const [what, answer] of Object.entries(REFUSALS)) {
-    await check(`nothing is written when the person ${what}`, async () => {
+    await check(`nothing is done when the person ${what}`, async () => {
       const { client, asked } = await connected(transport, era, [answer]);
-      const before = await refunds(client);
       const result = await client.callTool(REFUND);
       assert.ok(result.isError && textsOf(result)[0].includes("nothing was done"), JSON.stringify(result));
-      assert.equal(await refunds(client), before);
       assert.equal(asked.length, 1);
       await client.close();
     });
@@ -75,9 +66,8 @@ async function checkParameters(transport, era) {
 }
 
 async function checkWithoutForms(transport, era) {
-  await check("without forms a write is refused, with what was missing", async () => {
+  await check("without forms the call is refused, with what was missing", async () => {
     const { client } = await connected(transport, era);
-    const before = await refunds(client);
     if (era === "legacy") {
       const result = await client.callTool(REFUND);
       assert.ok(result.isError && textsOf(result)[0].includes("elicitation"), JSON.stringify(result));
@@ -88,7 +78,6 @@ async function checkWithoutForms(transport, era) {
         return true;
       });
     }
-    assert.equal(await refunds(client), before);
     const result = await client.callTool({ name: "orders_of", arguments: {} });
     assert.ok(result.isError && textsOf(result)[0].includes("customer"), JSON.stringify(result));
     await client.close();

@@ -8,7 +8,6 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::Configured;
@@ -16,18 +15,15 @@ use super::foreign::{WAYS, Way, connected, serve};
 use super::server::Server;
 
 const CONFIGURATION: &str = r#"
-databases: [{name: shop, files: shop}, {name: ledger, sqlite: ledger.db}]
+databases: [{name: shop, files: shop}]
 tools:
   - name: refund
-    description: Refunds an order, when a person agrees.
-    database: ledger
-    sql: INSERT INTO refunds (purchase, amount) VALUES (:purchase, :amount) RETURNING amount
-    transaction: {writes: true}
+    description: What an order is refunded, when a person agrees.
+    sql: SELECT id, CAST(:amount AS DOUBLE) AS refunded FROM orders WHERE id = :purchase
     confirm: "Refund {{amount}} for order {{purchase}}?"
     input: {purchase: {type: integer}, amount: {type: number}}
   - name: orders_of
     description: The orders of one customer.
-    database: shop
     sql: SELECT id FROM orders WHERE customer = :customer ORDER BY id
     input: {customer: {type: string, ask: "Which customer?"}}
 "#;
@@ -73,7 +69,7 @@ impl ClientHandler for Person {
     }
 }
 
-/// A server with a ledger.
+/// A server whose tools ask.
 struct Shop {
     configured: Configured,
     server: Server,
@@ -82,22 +78,12 @@ struct Shop {
 impl Shop {
     fn open() -> Self {
         let configured = Configured::new(CONFIGURATION);
-        let ledger = Connection::open(configured.folder().join("ledger.db")).unwrap();
-        ledger.execute_batch("CREATE TABLE refunds (purchase INTEGER NOT NULL, amount REAL NOT NULL)").unwrap();
         let server = serve(&configured);
         Self { configured, server }
     }
 
     async fn visited_by<H: ClientHandler>(&self, handler: H, way: Way) -> RunningService<RoleClient, H> {
         connected(handler, way, &self.server, &self.configured).await
-    }
-
-    /// What was refunded since this was asked last.
-    fn new_refunds(&self) -> Vec<f64> {
-        let ledger = Connection::open(self.configured.folder().join("ledger.db")).unwrap();
-        let mut statement = ledger.prepare("DELETE FROM refunds RETURNING amount").unwrap();
-        let amounts = statement.query_map([], |row| row.get(0)).unwrap();
-        amounts.collect::<Result<_, _>>().unwrap()
     }
 }
 
@@ -116,21 +102,20 @@ fn said(result: &CallToolResult) -> (bool, &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_to_which_the_person_agrees_is_done_once() {
+async fn a_call_to_which_the_person_agrees_is_answered() {
     let shop = Shop::open();
     for way in WAYS {
         let person = Person::fills_in(json!({"confirm": true}));
         let client = shop.visited_by(person.clone(), way).await;
         let result = client.call_tool(refund()).await.unwrap();
-        assert_eq!(said(&result), (false, r#"[{"amount":2.5}]"#), "{way:?}");
-        assert_eq!(shop.new_refunds(), [2.5], "{way:?}");
+        assert_eq!(said(&result), (false, r#"[{"id":3,"refunded":2.5}]"#), "{way:?}");
         assert_eq!(person.asked(), ["Refund 2.5 for order 3?"], "{way:?}");
         client.cancel().await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_written_when_the_person_does_not_agree() {
+async fn nothing_is_done_when_the_person_does_not_agree() {
     let shop = Shop::open();
     for way in WAYS {
         for person in [
@@ -142,7 +127,6 @@ async fn nothing_is_written_when_the_person_does_not_agree() {
             let result = client.call_tool(refund()).await.unwrap();
             let (is_error, message) = said(&result);
             assert!(is_error && message.contains("nothing was done"), "{way:?}: {message}");
-            assert_eq!(shop.new_refunds(), [0.0; 0], "{way:?}");
             assert_eq!(person.asked().len(), 1, "{way:?}");
             client.cancel().await.unwrap();
         }
@@ -181,7 +165,6 @@ async fn a_client_without_forms_is_told_what_is_missing() {
             }
             Err(error) => panic!("{way:?}: {error}"),
         }
-        assert_eq!(shop.new_refunds(), [0.0; 0], "{way:?}");
         let result = client.call_tool(call("orders_of", json!({}))).await.unwrap();
         let (is_error, message) = said(&result);
         assert!(is_error && message.contains("customer"), "{way:?}: {message}");
