@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import select
 import socket
@@ -126,7 +125,7 @@ class Listeners:
 
 
 def received(stream: socket.socket) -> bytes:
-    said = os.read(stream.fileno(), streams.READ_BYTES)
+    said = stream.recv(streams.READ_BYTES)
     if not said:
         raise RuntimeError("a stream ended")
     return said

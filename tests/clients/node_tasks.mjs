@@ -180,7 +180,7 @@ async function checkHandedOn() {
     const execution = await first.session.callTool("sql", LONG);
     let reference;
     await execution.handoff((handed) => void (reference = JSON.stringify(handed)));
-    await first.session.close();
+    // Its session would cancel the task if it was closed at once.
     await first.client.close();
     const second = await connected("http");
     const result = await resultOf(await second.session.resumeTask(JSON.parse(reference)));
