@@ -147,7 +147,8 @@ impl Database for FileDatabase {
 
     /// Of the table's files: it tells of rows and of columns.
     async fn stamp(&self, table: Option<&str>, _principal: &Principal) -> Result<Option<String>, Error> {
-        Ok(stamp(&self.files.current().await?, table))
+        let files = self.files.current().await?;
+        Ok(stamp(&files, table))
     }
 
     async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {

@@ -11,13 +11,15 @@ mod resources;
 mod tools;
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use clap::Parser;
 use tidegate::Node;
-use tidegate::core::SnapshotBuilder;
+use tidegate::core::{Allowed, SnapshotBuilder};
 use tidegate::tools::Identity;
 use tidegate::transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Serve what the MCP conformance suite looks for
@@ -31,34 +33,44 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let node = node()?;
+    let (node, changes) = (node(), Arc::new(Notify::new()));
+    enter_entries(&node, &changes)?;
     let listener = TcpListener::bind(&arguments.listen).await?;
     let shutdown = CancellationToken::new();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
     let server = http::serve(listener, service, metrics, HttpOptions::default(), shutdown.clone())?;
     writeln!(std::io::stderr(), "listening on http://{}/mcp", server.address())?;
-    tokio::signal::ctrl_c().await?;
+    loop {
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => break interrupted?,
+            () = changes.notified() => enter_entries(&node, &changes)?,
+        }
+    }
     shutdown.cancel();
     server.ended().await;
     Ok(())
 }
 
-/// The node: entries of ours alone, no databases and none of the built-in tools.
-fn node() -> anyhow::Result<Node> {
-    let tools = tools::all()?;
-    let templates = resources::templates()?;
+/// The node, with no databases and none of the built-in tools.
+fn node() -> Node {
     let identity = Identity {
         name: "tidegate-conformance".to_owned(),
         title: "Tidegate under test".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let node = Node::builder()
-        .identity(identity)
-        .instructions("Every entry answers with the fixed text that the conformance suite expects.")
-        .without_built_in_tools()
+    let instructions = "Every entry answers with the fixed text that the conformance suite expects.";
+    Node::builder().identity(identity).instructions(instructions).without_built_in_tools().build()
+}
+
+/// Offers our entries, whole and at once; whoever listens is told that the lists have changed.
+fn enter_entries(node: &Node, changes: &Arc<Notify>) -> anyhow::Result<()> {
+    let (tools, templates) = (tools::all(changes)?, resources::templates()?);
+    let state = node
+        .state([], &Allowed::NOTHING)
         .entries(|entries| tools.into_iter().fold(entries, SnapshotBuilder::tool))
         .entries(|entries| prompts::all().into_iter().fold(entries, SnapshotBuilder::prompt))
         .entries(|entries| resources::all().into_iter().fold(entries, SnapshotBuilder::resource))
         .entries(|entries| templates.into_iter().fold(entries, SnapshotBuilder::template));
-    Ok(node.build())
+    node.enter(state);
+    Ok(())
 }

@@ -11,6 +11,7 @@ use tidegate::core::{
     Content, Error, ErrorKind, Handler, LogLevel, Metadata, ResourceBody, ResourceContents, SchemaError, Tool,
     handler_fn,
 };
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::media::{pixel, silence};
@@ -18,9 +19,10 @@ use crate::media::{pixel, silence};
 /// Between two signs of life, so that they arrive one by one.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Every tool, in the order in which it is listed.
-pub(crate) fn all() -> Result<Vec<Tool>, SchemaError> {
+/// Every tool, in the order in which it is listed. `changes` is told when a tool wants the lists to change.
+pub(crate) fn all(changes: &Arc<Notify>) -> Result<Vec<Tool>, SchemaError> {
     let mut tools = contents();
+    tools.extend(["test_trigger_tool_change", "test_trigger_prompt_change"].map(|name| triggering(name, changes)));
     tools.extend([failing(), reporting_progress(), logging(), logging_unasked(), asking_nothing()]);
     tools.extend([with_composed_schema()?, with_mirrored_argument()?]);
     tools.extend(asking::all()?);
@@ -75,6 +77,20 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> Content {
         mime_type: Some(mime_type.to_owned()),
         body: ResourceBody::Text(text.to_owned()),
     })
+}
+
+/// Has the host offer its entries anew.
+fn triggering(name: &str, changes: &Arc<Notify>) -> Tool {
+    let changes = changes.clone();
+    let handler = handler_fn(move |_job, reply| {
+        let changes = changes.clone();
+        async move {
+            changes.notify_one();
+            reply.block(Content::text("The lists change.")).await?;
+            Ok(Metadata::new())
+        }
+    });
+    Tool::new(name, "Changes the lists.", handler)
 }
 
 /// An error of the handler reaches the model as an answer with `isError`, never as an error of the protocol.

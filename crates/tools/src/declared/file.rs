@@ -98,7 +98,7 @@ impl ReadFile {
 impl Opened {
     /// The bytes of the file from its first one on, whatever becomes of it meanwhile.
     async fn pieces(&self) -> Result<Pieces, Error> {
-        let pieces = stream::try_unfold(self.from_start().await?, |mut file| async move {
+        let pieces = stream::try_unfold(self.at_start().await?, |mut file| async move {
             let piece = next_piece(&mut file, FILE_PIECE_BYTES as u64).await?;
             Ok((!piece.is_empty()).then_some((piece, file)))
         });
@@ -107,7 +107,7 @@ impl Opened {
 
     /// The same, as long as the file stays what it was when it was opened: a failure, if it does not.
     async fn pieces_unchanged(&self) -> Result<Pieces, Error> {
-        let reading = (self.from_start().await?, self.facts.clone(), self.facts.len());
+        let reading = (self.at_start().await?, self.facts.clone(), self.facts.len());
         let pieces = stream::try_unfold(reading, |(mut file, facts, left)| async move {
             let wanted = left.min(FILE_PIECE_BYTES as u64);
             let piece = next_piece(&mut file, wanted).await?;
@@ -123,7 +123,7 @@ impl Opened {
     }
 
     /// The open file at its first byte. There is one place in it, whoever reads: one after the other.
-    async fn from_start(&self) -> Result<File, Error> {
+    async fn at_start(&self) -> Result<File, Error> {
         let mut file = self.file.try_clone().await.map_err(|error| broken(&error))?;
         file.rewind().await.map_err(|error| broken(&error))?;
         Ok(file)
