@@ -69,8 +69,9 @@ def write_configuration(parent: Path, shop: Path, large: Path) -> Path:
     """Writes the configuration that serves both folders, a ledger, and tools beside them, into `parent`."""
     file = parent / "tidegate.yaml"
     # A JSON text is one of YAML, whatever the path has in it.
-    paths = {name: json.dumps(str(path)) for name, path in {"shop": shop, "large": large, "ledger": write_ledger(parent)}.items()}
-    file.write_text(CONFIGURATION.format(database=DATABASE, **paths), encoding="utf-8")
+    paths = {"shop": shop, "large": large, "ledger": write_ledger(parent)}
+    texts = {name: json.dumps(str(path)) for name, path in paths.items()}
+    file.write_text(CONFIGURATION.format(database=DATABASE, **texts), encoding="utf-8")
     return file
 
 
