@@ -238,8 +238,7 @@ async fn nobody_else_reads_what_is_kept_of_a_file() {
     scene.write("big.txt", &text(MIB));
     let uri = scene.read("files://big.txt").await.result();
     let origin = Origin { transport: TransportKind::Rest, peer: None };
-    let bea =
-        || Caller::new(Arc::new(Principal::new("bea", Proof::Key, Arc::new(Grants::everything()))), origin);
+    let bea = || Caller::new(Arc::new(Principal::new("bea", Proof::Key, Arc::new(Grants::everything()))), origin);
     for uri in [uri.clone(), format!("{uri}/data"), format!("{uri}/blocks/0")] {
         let refused = scene.read_as(&uri, Some(AnswerFormat::Arrow), Value::Null, Some(bea())).await;
         assert_eq!(refused.error().kind(), ErrorKind::NotFound);

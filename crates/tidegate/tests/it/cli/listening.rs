@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, Subscription, SubscriptionEnd};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::Configured;
 use super::foreign::{WAYS, connected, serve};
@@ -42,20 +42,20 @@ enum Heard {
     Updated(String),
 }
 
-struct Listener(UnboundedSender<Heard>);
+struct Listener(Sender<Heard>);
 
 impl ClientHandler for Listener {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         // An error means that the test is over.
-        let _ = self.0.send(Heard::Tools);
+        let _ = self.0.send(Heard::Tools).await;
     }
 
     async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
-        let _ = self.0.send(Heard::Updated(params.uri));
+        let _ = self.0.send(Heard::Updated(params.uri)).await;
     }
 }
 
-async fn heard(events: &mut UnboundedReceiver<Heard>) -> Heard {
+async fn heard(events: &mut Receiver<Heard>) -> Heard {
     tokio::time::timeout(HEARD_WITHIN, events.recv()).await.unwrap().unwrap()
 }
 
@@ -111,7 +111,7 @@ async fn a_legacy_client_hears_of_all_lists_and_of_what_it_subscribes_to() {
     let configured = Configured::new(&offering(0));
     let server = serve(&configured);
     for (number, way) in WAYS.into_iter().filter(|way| way.is_legacy).enumerate() {
-        let (sender, mut events) = unbounded_channel();
+        let (sender, mut events) = channel(100);
         let client = connected(Listener(sender), way, &server, &configured).await;
         let resources = client.list_all_resources().await.unwrap();
         let table = resources.iter().find(|resource| resource.uri.contains("orders")).unwrap().uri.clone();
