@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::Configured;
 use super::foreign::{WAYS, connected, serve};
 
-const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: []\n";
+const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: [table]\n";
 /// Longer than a change may take to be heard, on a busy machine too.
 const HEARD_WITHIN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str = "tidegate://nowhere/nothing";
