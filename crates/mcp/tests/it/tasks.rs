@@ -244,6 +244,32 @@ async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
     assert!(!folder.path().join("broken.json").exists());
 }
 
+/// All that is written down.
+fn written(folder: &std::path::Path) -> Vec<Value> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let records = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    records.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_while_its_task_is_written_down_leaves_no_task_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let client = scene.client();
+    tokio::select! {
+        biased;
+        _ = call(&client, "slow") => panic!("it had not begun to be written down"),
+        () = tokio::time::sleep(Duration::from_secs(10)) => {}
+    }
+    for _ in 0..1_000 {
+        if written(folder.path()).iter().any(|record| record["facts"]["status"] == "cancelled") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}", written(folder.path()));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_folder_that_vanished_lets_the_call_go_on_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
