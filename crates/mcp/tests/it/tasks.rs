@@ -244,6 +244,26 @@ async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
     assert!(!folder.path().join("broken.json").exists());
 }
 
+#[tokio::test]
+async fn a_restart_takes_away_what_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let client = before.client();
+    let id = call(&client, "refusing").await["taskId"].clone();
+    while get(&client, &id).await["status"] != "completed" {
+        tokio::task::yield_now().await;
+    }
+    let file = folder.path().join(format!("{}.json", id.as_str().unwrap()));
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    record["facts"]["created"] = json!("2001-01-01T00:00:00Z");
+    std::fs::write(&file, record.to_string()).unwrap();
+
+    let after = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let absent = after.client().ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+    assert_eq!(absent["error"]["code"], -32_602);
+    assert!(!file.exists());
+}
+
 /// All that is written down.
 fn written(folder: &std::path::Path) -> Vec<Value> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
