@@ -43,13 +43,15 @@ impl Transition {
         Self { tasks, at: Instant::now() + after, was_wished: false, becoming: None }
     }
 
-    /// Resolves when it is time.
-    pub(crate) async fn due(&mut self, job: &Job) {
-        tokio::select! {
-            biased;
-            () = job.wants_to_be_task() => self.was_wished = true,
-            () = tokio::time::sleep_until(self.at) => {}
-        }
+    /// Resolves when its handler wishes it.
+    pub(crate) async fn wished(&mut self, job: &Job) {
+        job.wants_to_be_task().await;
+        self.was_wished = true;
+    }
+
+    /// When it is time.
+    pub(crate) fn at(&self) -> Instant {
+        self.at
     }
 
     /// Begins to make a task of the call that `reply` answers; `message` says how far it is.
