@@ -170,7 +170,7 @@ impl AnswerStream {
         }
     }
 
-    /// The same, of a call that may become one of `tasks`.
+    /// The same answer, of a call that may become one of `tasks`.
     pub(crate) fn or_task(self, tasks: Arc<Tasks>) -> Self {
         let to_task = Some(Transition::new(tasks, self.job.task_after()));
         Self { to_task, ..self }
@@ -206,10 +206,13 @@ impl AnswerStream {
     async fn step(&mut self) -> Step {
         let Some(to_task) = self.to_task.as_mut().filter(|_| !self.has_begun) else { return self.next_said().await };
         if let Some(reply) = &mut self.reply {
+            let late = tokio::time::sleep_until(to_task.at());
             tokio::select! {
                 biased;
-                () = to_task.due(&self.job) => {}
+                () = to_task.wished(&self.job) => {}
+                // Before the time: what has ended, or ended to be run again, is no task because its reader was slow.
                 said = reply.next_said() => return said.map_or(Step::Over, Step::Said),
+                () = late => {}
             }
         }
         if let Some(reply) = self.reply.take() {

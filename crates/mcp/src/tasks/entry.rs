@@ -1,6 +1,6 @@
 //! One task as it is held in memory: its facts, what it asks, and who wants to hear of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use chrono::Utc;
@@ -21,8 +21,8 @@ pub(super) struct Entry {
     pub(super) ending: Option<Ending>,
     /// What it asks and has no answer to, by the key that its client knows.
     asked: BTreeMap<String, Waiting>,
-    /// How often each key was asked for: a client must never see one twice.
-    times: HashMap<String, u32>,
+    /// The keys that its client knows or knew: it must never see one twice.
+    used: HashSet<String>,
     pub(super) listeners: Listeners,
 }
 
@@ -34,15 +34,17 @@ struct Waiting {
 
 impl Entry {
     pub(super) fn new(facts: Facts, job: Option<Arc<Job>>) -> Self {
-        let (asked, times) = (BTreeMap::new(), HashMap::new());
-        Self { facts, job, ending: None, asked, times, listeners: Listeners::default() }
+        let (asked, used) = (BTreeMap::new(), HashSet::new());
+        Self { facts, job, ending: None, asked, used, listeners: Listeners::default() }
     }
 
     /// Takes a question of its handler.
     pub(super) fn ask(&mut self, asked: Asked) {
-        let times = self.times.entry(asked.key.clone()).or_default();
-        *times += 1;
-        let key = if *times == 1 { asked.key } else { format!("{}-{times}", asked.key) };
+        let (mut key, mut times) = (asked.key.clone(), 1);
+        while !self.used.insert(key.clone()) {
+            times += 1;
+            key = format!("{}-{times}", asked.key);
+        }
         self.asked.insert(key, Waiting { request: asked.request, answer: asked.answer });
         self.change(Status::InputRequired, None);
     }
@@ -82,6 +84,7 @@ impl Entry {
     pub(super) fn end(&mut self, facts: Facts, ending: Option<Ending>) {
         self.job = None;
         self.asked.clear();
+        self.used = HashSet::new();
         self.ending = ending;
         self.facts = facts;
         self.tell();

@@ -4,7 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::record::{Record, TaskId};
+use chrono::{DateTime, Utc};
+
+use super::record::{Facts, Record, TaskId};
 
 /// Longer files are none of ours, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -58,21 +60,21 @@ impl TaskFolder {
         let _ = removed.await;
     }
 
-    /// All that an earlier process left; what is no record of a task is taken away.
-    pub(super) fn found(&self) -> Vec<Record> {
+    /// The tasks that an earlier process left and that are not over at `now`; what else lies there is taken away.
+    pub(super) fn found(&self, now: DateTime<Utc>) -> Vec<Facts> {
         let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
-        let records = entries.flatten().filter_map(|entry| {
+        let found = entries.flatten().filter_map(|entry| {
             let path = entry.path();
             let named = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-            match read(&path).ok().filter(|record| named.as_deref() == Some(&file_name(record.facts.id))) {
-                Some(record) => Some(record),
-                None => {
-                    let _ = fs::remove_file(&path);
-                    None
-                }
+            // One result at a time: all of them together may be longer than the memory.
+            let facts = read(&path).ok().map(|record| record.facts);
+            let kept = facts.filter(|facts| named.as_deref() == Some(&file_name(facts.id)) && !facts.is_over(now));
+            if kept.is_none() {
+                let _ = fs::remove_file(&path);
             }
+            kept
         });
-        records.collect()
+        found.collect()
     }
 
     fn path_of(&self, id: TaskId) -> PathBuf {

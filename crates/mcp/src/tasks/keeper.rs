@@ -100,9 +100,20 @@ impl Keeper {
                 let ending = Ending { result: None, error: error.to_raw() };
                 tasks.end(id, Status::Failed, Some(error.message), ending).await;
             }
+            // It ended to be run again just before its call became a task, which is not run again.
+            Outcome::Failed(error) if error.kind() == ErrorKind::InputRequired => {
+                let error = Error::new(ErrorKind::Unavailable, "the call was to ask for something as it became a task")
+                    .with_hint("Call again.");
+                self.result = CallToolEncoder::failure(self.encoder.envelope(), &error).to_vec();
+                self.complete().await;
+            }
             _ => {
                 let (last, _) = self.encoder.end(outcome);
                 self.result.extend_from_slice(&last);
+                // What was given as data stands in the last piece alone.
+                if self.result.len() > tasks.limits.result_bytes_max {
+                    return self.too_long().await;
+                }
                 self.complete().await;
             }
         }

@@ -62,19 +62,18 @@ impl Tasks {
     pub(crate) fn open(folder: Option<TaskFolder>, limits: TaskLimits) -> Arc<Self> {
         let mut table = Table::default();
         let now = Utc::now();
-        for mut record in folder.as_ref().map(TaskFolder::found).unwrap_or_default() {
-            if record.facts.is_over(now) {
-                continue;
-            }
+        for mut facts in folder.as_ref().map(|folder| folder.found(now)).unwrap_or_default() {
+            // Where the clock was set back meanwhile, its time would not end.
+            facts.created = facts.created.min(now);
             let mut ending = None;
-            if !record.facts.status.is_terminal() {
+            if !facts.status.is_terminal() {
                 let error = RpcError::new(RpcError::INTERNAL_ERROR, "the server was restarted while the task went on");
-                record.facts.status = Status::Failed;
-                record.facts.message = Some(error.message.clone());
-                record.facts.updated = now;
+                facts.status = Status::Failed;
+                facts.message = Some(error.message.clone());
+                facts.updated = now;
                 ending = Some(Ending { result: None, error: error.to_raw() });
             }
-            let mut entry = Entry::new(record.facts, None);
+            let mut entry = Entry::new(facts, None);
             entry.ending = ending;
             table.insert(entry);
         }

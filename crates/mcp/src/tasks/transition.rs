@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use tidegate_core::{Job, Reply};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::keeper::Refused;
@@ -28,8 +27,14 @@ pub(crate) struct Transition {
     tasks: Arc<Tasks>,
     at: Instant,
     was_wished: bool,
-    /// While the task is written down. Kept, so that whoever stops waiting for it loses nothing.
-    becoming: Option<BoxFuture<'static, Result<String, Box<Refused>>>>,
+    /// While the task is written down.
+    becoming: Option<Becoming>,
+}
+
+/// A task that is written down, beside whoever waits for it: nobody who stops waiting leaves half of one behind.
+struct Becoming {
+    job: Arc<Job>,
+    taken: JoinHandle<Result<String, Box<Refused>>>,
 }
 
 impl Transition {
@@ -38,27 +43,44 @@ impl Transition {
         Self { tasks, at: Instant::now() + after, was_wished: false, becoming: None }
     }
 
-    /// Resolves when it is time.
-    pub(crate) async fn due(&mut self, job: &Job) {
-        tokio::select! {
-            biased;
-            () = job.wants_to_be_task() => self.was_wished = true,
-            () = tokio::time::sleep_until(self.at) => {}
-        }
+    /// Resolves when its handler wishes it.
+    pub(crate) async fn wished(&mut self, job: &Job) {
+        job.wants_to_be_task().await;
+        self.was_wished = true;
+    }
+
+    /// When it is time.
+    pub(crate) fn at(&self) -> Instant {
+        self.at
     }
 
     /// Begins to make a task of the call that `reply` answers; `message` says how far it is.
     pub(crate) fn begin(&mut self, reply: Reply, envelope: Envelope, message: Option<String>) {
-        self.becoming = Some(self.tasks.clone().take(reply, envelope, message).boxed());
+        let job = reply.job().clone();
+        let taken = self.tasks.keepers.spawn(self.tasks.clone().take(reply, envelope, message));
+        self.becoming = Some(Becoming { job, taken });
     }
 
     /// Waits for what comes of it; never resolves before it has begun.
     pub(crate) async fn end(&mut self) -> Became {
         let Some(becoming) = &mut self.becoming else { return std::future::pending().await };
-        match becoming.await {
-            Ok(members) => Became::Task(members),
-            Err(refused) if self.was_wished => Became::Nothing(refused.error),
-            Err(refused) => Became::Itself(refused.reply),
+        let taken = (&mut becoming.taken).await;
+        self.becoming = None;
+        match taken {
+            Ok(Ok(members)) => Became::Task(members),
+            Ok(Err(refused)) if self.was_wished => Became::Nothing(refused.error),
+            Ok(Err(refused)) => Became::Itself(refused.reply),
+            // The runtime is going down.
+            Err(_) => Became::Nothing(RpcError::new(RpcError::INTERNAL_ERROR, "the server is shutting down")),
+        }
+    }
+}
+
+impl Drop for Transition {
+    /// Of a task whose handle never left nobody hears: it ends.
+    fn drop(&mut self) {
+        if let Some(becoming) = &self.becoming {
+            becoming.job.cancel();
         }
     }
 }

@@ -13,7 +13,7 @@ use tidegate_core::{
 use tidegate_mcp::{About, Answer, ListenStream, Revision, Service, TaskFolder};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Client, request};
+use crate::client::{Client, bytes, request};
 use crate::schema::check_notification;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -56,7 +56,15 @@ fn entries(gate: &CancellationToken) -> Snapshot {
             }
         })
     };
+    let repeating = handler_fn(|_job, reply| async move {
+        reply.become_task();
+        for key in ["again-2", "again", "again"] {
+            reply.ask_for(key, InputRequest::form("More?", json!({"type": "object", "properties": {}}))).await?;
+        }
+        Ok(Metadata::new())
+    });
     SnapshotBuilder::new()
+        .tool(Tool::new("repeating", "Asks again.", repeating))
         .tool(Tool::new("slow", "Waits.", slow))
         .tool(Tool::new("asking", "Asks.", at_once))
         .tool(Tool::new("refusing", "Fails.", failing(ErrorKind::Unavailable)))
@@ -166,6 +174,36 @@ async fn a_task_asks_and_takes_answers_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_key_is_asked_under_twice() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    let id = call(&client, "repeating").await["taskId"].clone();
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        let task = reach(&client, &id, "input_required").await;
+        let key = task["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let responses = json!({(key.as_str()): {"action": "decline"}});
+        client.ask_as(able(), "tasks/update", json!({"taskId": id, "inputResponses": responses})).await.result();
+        keys.push(key);
+    }
+    reach(&client, &id, "completed").await;
+    assert_eq!(keys, ["again-2", "again", "again-3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_ended_is_no_task_because_its_reader_is_slow() {
+    let scene = Scene::new(None);
+    let client = scene.client();
+    scene.gate.cancel();
+    let meta = json!({"io.modelcontextprotocol/clientCapabilities": able(), "progressToken": 1});
+    let message = client.message(1, "tools/call", json!({"name": "slow", "_meta": meta}));
+    let answer = client.service.answer(request(&message), &client.peer).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let response: Value = serde_json::from_slice(&bytes(answer).await).unwrap();
+    assert_eq!(response["result"]["resultType"], "complete", "{response}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn how_a_task_fails_is_told_apart() {
     let scene = Scene::new(None);
     let client = scene.client();
@@ -242,6 +280,50 @@ async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
     let failed = get(&client, &going_on).await;
     assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!(-32_603)));
     assert!(!folder.path().join("broken.json").exists());
+}
+
+#[tokio::test]
+async fn a_restart_takes_away_what_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let client = before.client();
+    let id = call(&client, "refusing").await["taskId"].clone();
+    while get(&client, &id).await["status"] != "completed" {
+        tokio::task::yield_now().await;
+    }
+    let file = folder.path().join(format!("{}.json", id.as_str().unwrap()));
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    record["facts"]["created"] = json!("2001-01-01T00:00:00Z");
+    std::fs::write(&file, record.to_string()).unwrap();
+
+    let after = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let absent = after.client().ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+    assert!(absent["error"]["code"] == -32_602 && !file.exists(), "{absent}");
+}
+
+/// All that is written down.
+fn written(folder: &std::path::Path) -> Vec<Value> {
+    let files = std::fs::read_dir(folder).unwrap().filter_map(|entry| std::fs::read(entry.unwrap().path()).ok());
+    files.filter_map(|text| serde_json::from_slice(&text).ok()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_while_its_task_is_written_down_leaves_no_task_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = Scene::new(Some(TaskFolder::open(folder.path()).unwrap()));
+    let client = scene.client();
+    tokio::select! {
+        biased;
+        _ = call(&client, "slow") => panic!("it had not begun to be written down"),
+        () = tokio::time::sleep(Duration::from_secs(10)) => {}
+    }
+    for _ in 0..1_000 {
+        if written(folder.path()).iter().any(|record| record["facts"]["status"] == "cancelled") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?}", written(folder.path()));
 }
 
 #[tokio::test(start_paused = true)]
