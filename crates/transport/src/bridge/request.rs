@@ -27,14 +27,16 @@ pub(super) struct Call {
 pub(super) struct Modern {
     pub(super) version: String,
     pub(super) method: String,
-    /// The tool, prompt or resource that it names.
+    /// The tool, prompt, resource or task that it names.
     pub(super) name: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Named {
     name: Option<String>,
     uri: Option<String>,
+    #[serde(rename = "taskId")]
+    task_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -55,10 +57,11 @@ impl Call {
         let modern = request.meta.protocol_version.clone().map(|version| {
             let method = request.method.clone();
             // Params that cannot be read are the server's to refuse.
-            let named = request.params::<Named>().unwrap_or(Named { name: None, uri: None });
+            let named = request.params::<Named>().unwrap_or_default();
             let name = match method.as_str() {
                 "tools/call" | "prompts/get" => named.name,
                 "resources/read" => named.uri,
+                "tasks/get" | "tasks/update" | "tasks/cancel" => named.task_id,
                 _ => None,
             };
             Modern { version, method, name }

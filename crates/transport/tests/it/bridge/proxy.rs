@@ -2,11 +2,15 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
+
+/// How long a connection may take to hear that its other end is gone.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Passes bytes between connections and whichever server it leads to.
 pub(super) struct Proxy {
@@ -85,7 +89,8 @@ impl Proxy {
         }
         self.break_off();
         if let Some(mut last) = last {
-            let _ = last.read(&mut [0]).await;
+            // One that came in the very moment in which the listener went has no other end that could tell it.
+            let _ = tokio::time::timeout(HEARD_WITHIN, last.read(&mut [0])).await;
         }
         tokio::task::yield_now().await;
     }
