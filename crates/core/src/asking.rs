@@ -148,6 +148,7 @@ pub(crate) struct AskingState {
     is_task: CancellationToken,
     answer_within: Duration,
     task_after: Duration,
+    /// How long it may go on as a task at least; an entry with a time limit of its own keeps that.
     task_timeout: Duration,
     places: OnceLock<Places>,
     place: Mutex<Option<HeldPlace>>,
@@ -155,7 +156,7 @@ pub(crate) struct AskingState {
 }
 
 impl AskingState {
-    pub(crate) fn new(call: &Call, limits: &Limits, task_after: Duration) -> Self {
+    pub(crate) fn new(call: &Call, limits: &Limits) -> Self {
         Self {
             abilities: call.abilities,
             answers: call.answers.clone(),
@@ -164,7 +165,7 @@ impl AskingState {
             wants_to_be_task: CancellationToken::new(),
             is_task: CancellationToken::new(),
             answer_within: limits.answer_within,
-            task_after,
+            task_after: limits.task_after,
             task_timeout: limits.task_timeout,
             places: OnceLock::new(),
             place: Mutex::default(),
@@ -254,7 +255,7 @@ impl Job {
     }
 
     /// This job, the one on whose behalf it is made, and so on.
-    fn chain(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |job| job.asking.on_behalf_of.as_deref())
     }
 

@@ -1,5 +1,6 @@
 //! One call being executed.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -104,6 +105,7 @@ pub struct Job {
     is_in_background: AtomicBool,
     pub(crate) asking: AskingState,
     result: OnceLock<String>,
+    databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
     started: Instant,
     rows: AtomicU64,
@@ -114,16 +116,9 @@ pub struct Job {
 }
 
 impl Job {
-    pub(crate) fn new(
-        call: Call,
-        variables: Variables,
-        inline: Budget,
-        timeout: Duration,
-        limits: &Limits,
-        task_after: Duration,
-    ) -> Self {
+    pub(crate) fn new(call: Call, variables: Variables, inline: Budget, timeout: Duration, limits: &Limits) -> Self {
         let started = Instant::now();
-        let asking = AskingState::new(&call, limits, task_after);
+        let asking = AskingState::new(&call, limits);
         Self {
             id: JobId(Uuid::new_v4()),
             target: call.target,
@@ -141,6 +136,7 @@ impl Job {
             is_in_background: AtomicBool::new(false),
             asking,
             result: OnceLock::new(),
+            databases: Mutex::default(),
             started_at: SystemTime::now(),
             started,
             rows: AtomicU64::new(0),
@@ -225,6 +221,19 @@ impl Job {
     /// Says where the rows of the job are kept, by the URI of a stored result; the first one said stays.
     pub fn keep_in(&self, result: String) {
         self.result.get_or_init(|| result);
+    }
+
+    /// Says that the job asks the database of that name by its caller's own right: whoever loses the right has no part in
+    /// what came of it.
+    pub fn relies_on(&self, database: &str) {
+        for job in self.chain() {
+            job.databases.lock().insert(database.to_owned());
+        }
+    }
+
+    /// The databases that it has asked by its caller's own right.
+    pub fn databases(&self) -> BTreeSet<String> {
+        self.databases.lock().clone()
     }
 
     /// Whether its answer has ended while its work goes on.

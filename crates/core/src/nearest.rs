@@ -24,7 +24,9 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
 
 fn likeness(wanted: &str, candidate: &str) -> f64 {
     if wanted.len() > 2 && (candidate.contains(wanted) || wanted.contains(candidate)) {
-        return 0.9;
+        // The less there is beside it, the nearer.
+        let (shorter, longer) = (wanted.len().min(candidate.len()), wanted.len().max(candidate.len()));
+        return 0.9 + 0.09 * shorter as f64 / longer as f64;
     }
     strsim::jaro_winkler(wanted, candidate)
 }
@@ -38,6 +40,7 @@ mod tests {
         let tables = ["flights", "airlines", "airports", "planes", "weather"];
         assert_eq!(nearest("flight", tables)[0], "flights");
         assert_eq!(nearest("Airprots", tables)[0], "airports");
+        assert_eq!(nearest("time", ["task_timeout", "timeout"])[0], "timeout");
         assert!(nearest("xyzzy", tables).is_empty());
     }
 }

@@ -148,10 +148,13 @@ impl Registry {
             of_all: self.running.clone(),
         });
         let task_after = route.limits.task_after.unwrap_or(limits.task_after);
+        // What an entry says of its calls holds for its tasks, too.
+        let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
+        let bounds = Limits { task_after, task_timeout, ..*limits };
         // The log of a call is long; a caller must not be able to fill it.
         let trace = call.trace && call.caller.principal.grants.operates();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let job = Arc::new(Job::new(call, route.variables, inline, timeout, limits, task_after));
+        let job = Arc::new(Job::new(call, route.variables, inline, timeout, &bounds));
         if !self.jobs.open(job.clone()) {
             let message = format!("more than {} calls are open; try again later", self.jobs.open_max());
             return Err((job.target().clone(), Error::new(ErrorKind::RateLimited, message)));

@@ -85,10 +85,10 @@ impl Service {
     }
 
     /// Waits until every call has ended and the end of every task is written down; after `within` cancels the calls that
-    /// still run and waits for them to end.
+    /// still run and waits for them to end, within their grace.
     pub async fn drain(&self, within: Duration) {
         self.registry.drain(within).await;
-        self.tasks.drain().await;
+        self.tasks.drain(self.registry.limits().cancel_grace).await;
     }
 
     /// Who the server is.

@@ -67,7 +67,15 @@ impl TaskFolder {
             let path = entry.path();
             let named = path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
             // One result at a time: all of them together may be longer than the memory.
-            let facts = read(&path).ok().map(|record| record.facts);
+            let facts = match read(&path) {
+                Ok(record) => Some(record.facts),
+                Err(error) if is_of_the_text(&error) => None,
+                // What cannot be read now may be read another time.
+                Err(error) => {
+                    tracing::warn!(%error, "a task cannot be read");
+                    return None;
+                }
+            };
             let kept = facts.filter(|facts| named.as_deref() == Some(&file_name(facts.id)) && !facts.is_over(now));
             if kept.is_none() {
                 let _ = fs::remove_file(&path);
@@ -88,9 +96,14 @@ fn file_name(id: TaskId) -> String {
 
 fn read(path: &Path) -> io::Result<Record> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other("longer than a record of a task"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "longer than a record of a task"));
     }
     Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Whether the file is read and is no record.
+fn is_of_the_text(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
 /// A new file that only the user of the process reads.

@@ -34,6 +34,8 @@ impl Tasks {
             id: TaskId(Uuid::new_v4()),
             owner: Owner::of(job.caller()),
             tool: job.target().name().to_owned(),
+            databases: job.databases(),
+            bytes: 0,
             status: Status::Working,
             message,
             created: now,

@@ -1,5 +1,6 @@
 //! What is written down of a task, and what of it stands on the wire.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -66,6 +67,12 @@ pub(crate) struct Facts {
     pub(crate) owner: Owner,
     /// The tool that was called: whoever may not call it any more has no task of it.
     pub(crate) tool: String,
+    /// The databases that it asked by its owner's own right: the same holds for these.
+    #[serde(default)]
+    pub(crate) databases: BTreeSet<String>,
+    /// How long its result is, in bytes.
+    #[serde(default)]
+    pub(crate) bytes: u64,
     pub(crate) status: Status,
     /// For people: how far it is, or why it ended so.
     pub(crate) message: Option<String>,
@@ -98,6 +105,12 @@ impl Facts {
         age >= Duration::from_millis(self.time_to_live_ms)
     }
 
+    /// Lets it live for `time` from its last change on at least.
+    pub(crate) fn live_on(&mut self, time: Duration) {
+        let age = self.updated.signed_duration_since(self.created).to_std().unwrap_or_default();
+        self.time_to_live_ms = self.time_to_live_ms.max(age.saturating_add(time).as_millis() as u64);
+    }
+
     /// The members of a `Task`, as JSON text without braces.
     pub(crate) fn members(&self) -> String {
         let time = |time: DateTime<Utc>| Value::from(time.to_rfc3339_opts(SecondsFormat::Millis, true));
@@ -118,6 +131,11 @@ impl Facts {
 }
 
 impl Ending {
+    /// How long it is, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        [&self.result, &self.error].into_iter().flatten().map(|text| text.get().len() as u64).sum()
+    }
+
     /// The members that it adds to a `DetailedTask`, as JSON text that begins with a comma.
     pub(crate) fn members(&self) -> String {
         let member = |name: &str, text: &Option<Box<RawValue>>| {

@@ -11,14 +11,15 @@ use tokio_util::task::TaskTracker;
 
 use super::entry::Entry;
 use super::folder::TaskFolder;
-use super::record::{Ending, Record, Status, TaskId};
+use super::record::{Ending, Facts, Record, Status, TaskId};
 use crate::jsonrpc::RpcError;
 
 /// The bounds of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskLimits {
-    /// How long a task is kept, from when it was made.
+    /// How long a task is kept, from when it was made, and after it has ended.
     pub(crate) time_to_live: Duration,
+    pub(crate) kept_after_end: Duration,
     /// Tasks that are kept.
     pub(crate) kept_max: usize,
     /// Those of one owner.
@@ -27,16 +28,36 @@ pub(crate) struct TaskLimits {
     pub(crate) running_of_one_max: usize,
     /// A longer result becomes an error, in bytes.
     pub(crate) result_bytes_max: usize,
+    /// Results that are kept, in bytes; beyond that no more tasks are made.
+    pub(crate) kept_bytes_max: u64,
+    /// Those of one owner.
+    pub(crate) kept_bytes_of_one_max: u64,
+}
+
+impl TaskLimits {
+    /// The same where results are kept in memory.
+    fn in_memory(self) -> Self {
+        Self {
+            kept_max: 1_000,
+            kept_of_one_max: 250,
+            kept_bytes_max: 32 * 1024 * 1024,
+            kept_bytes_of_one_max: 8 * 1024 * 1024,
+            ..self
+        }
+    }
 }
 
 impl Default for TaskLimits {
     fn default() -> Self {
         Self {
             time_to_live: Duration::from_secs(2 * 60 * 60),
+            kept_after_end: Duration::from_secs(60 * 60),
             kept_max: 40_000,
             kept_of_one_max: 20_000,
             running_of_one_max: 100,
             result_bytes_max: 1024 * 1024,
+            kept_bytes_max: 1024 * 1024 * 1024,
+            kept_bytes_of_one_max: 256 * 1024 * 1024,
         }
     }
 }
@@ -54,7 +75,15 @@ pub(crate) struct Tasks {
 #[derive(Debug, Default)]
 struct Table {
     entries: HashMap<TaskId, Entry>,
-    kept_of: HashMap<Owner, usize>,
+    kept: Kept,
+    kept_of: HashMap<Owner, Kept>,
+}
+
+/// How many tasks are kept, and how long their results are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Kept {
+    tasks: usize,
+    bytes: u64,
 }
 
 impl Tasks {
@@ -62,6 +91,7 @@ impl Tasks {
     pub(crate) fn open(folder: Option<TaskFolder>, limits: TaskLimits) -> Arc<Self> {
         let mut table = Table::default();
         let now = Utc::now();
+        let limits = if folder.is_some() { limits } else { limits.in_memory() };
         for mut facts in folder.as_ref().map(|folder| folder.found(now)).unwrap_or_default() {
             // Where the clock was set back meanwhile, its time would not end.
             facts.created = facts.created.min(now);
@@ -105,8 +135,14 @@ impl Tasks {
 
     /// Ends a task. Its end is told when it is written down.
     pub(super) async fn end(&self, id: TaskId, status: Status, message: Option<String>, ending: Ending) {
-        let Some(mut facts) = self.with(id, |entry| entry.facts.clone()) else { return };
+        let facts = self.with(id, |entry| {
+            let databases = entry.job.as_ref().map(|job| job.databases());
+            Facts { databases: databases.unwrap_or_default(), ..entry.facts.clone() }
+        });
+        let Some(mut facts) = facts else { return };
         (facts.status, facts.message, facts.updated) = (status, message, Utc::now());
+        facts.bytes = ending.bytes();
+        facts.live_on(self.limits.kept_after_end);
         let record = Record { facts, ending };
         let is_written = match &self.folder {
             // An end that cannot be written down is told all the same, as long as the process lives.
@@ -114,7 +150,11 @@ impl Tasks {
             None => false,
         };
         let Record { facts, ending } = record;
-        self.with(id, |entry| entry.end(facts, (!is_written).then_some(ending)));
+        let mut table = self.table.lock();
+        table.count(&facts.owner, |kept| kept.bytes += facts.bytes);
+        if let Some(entry) = table.entries.get_mut(&id) {
+            entry.end(facts, (!is_written).then_some(ending));
+        }
     }
 
     /// What `look` finds in the task `id`.
@@ -122,7 +162,8 @@ impl Tasks {
         self.table.lock().entries.get_mut(&id).map(look)
     }
 
-    /// The task that `text` names, if it is one of `caller`, who may still call its tool, and is not over.
+    /// The task that `text` names, if it is one of `caller`, who may still call its tool and ask what it asked, and is not
+    /// over.
     ///
     /// # Errors
     /// `-32602`, the same for one that is another's and one that never was.
@@ -130,11 +171,16 @@ impl Tasks {
         let owner = Owner::of(caller);
         let now = Utc::now();
         let id = TaskId::parse(text).filter(|id| {
-            let tool = self.with(*id, |entry| {
-                let facts = &entry.facts;
-                (facts.owner == owner && !facts.is_over(now)).then(|| facts.tool.clone())
+            let needed = self.with(*id, |entry| {
+                let Entry { facts, job, .. } = entry;
+                let databases = job.as_ref().map_or_else(|| facts.databases.clone(), |job| job.databases());
+                let is_over = job.is_none() && facts.is_over(now);
+                (facts.owner == owner && !is_over).then(|| (facts.tool.clone(), databases))
             });
-            tool.flatten().is_some_and(|tool| registry.state_for(caller).tool(&tool, caller).is_ok())
+            needed.flatten().is_some_and(|(tool, databases)| {
+                let reaches_all = databases.iter().all(|name| caller.principal.grants.databases.includes(name));
+                reaches_all && registry.state_for(caller).tool(&tool, caller).is_ok()
+            })
         });
         id.ok_or_else(|| RpcError::invalid_params("there is no task of that id, or it has expired"))
     }
@@ -162,9 +208,10 @@ impl Tasks {
     }
 
     /// Waits until no task goes on: their jobs must have been ended.
-    pub(crate) async fn drain(&self) {
+    /// A job that does not end is waited for no longer than `within`.
+    pub(crate) async fn drain(&self, within: Duration) {
         self.keepers.close();
-        self.keepers.wait().await;
+        let _ = tokio::time::timeout(within, self.keepers.wait()).await;
     }
 
     async fn forget_over(&self) {
@@ -181,18 +228,25 @@ fn told(error: &std::io::Error) {
 
 impl Table {
     fn insert(&mut self, entry: Entry) {
-        *self.kept_of.entry(entry.facts.owner.clone()).or_default() += 1;
+        let bytes = entry.facts.bytes;
+        self.count(&entry.facts.owner, |kept| *kept = Kept { tasks: kept.tasks + 1, bytes: kept.bytes + bytes });
         self.entries.insert(entry.facts.id, entry);
     }
 
     fn remove(&mut self, id: TaskId) {
-        let Some(entry) = self.entries.remove(&id) else { return };
-        if let Some(kept) = self.kept_of.get_mut(&entry.facts.owner) {
-            *kept -= 1;
-            if *kept == 0 {
-                self.kept_of.remove(&entry.facts.owner);
-            }
+        let Some(Entry { facts, .. }) = self.entries.remove(&id) else { return };
+        self.count(&facts.owner, |kept| {
+            *kept = Kept { tasks: kept.tasks - 1, bytes: kept.bytes.saturating_sub(facts.bytes) };
+        });
+        if self.kept_of.get(&facts.owner).is_some_and(|kept| kept.tasks == 0) {
+            self.kept_of.remove(&facts.owner);
         }
+    }
+
+    /// Counts for the owner and for all.
+    fn count(&mut self, owner: &Owner, count: impl Fn(&mut Kept)) {
+        count(&mut self.kept);
+        count(self.kept_of.entry(owner.clone()).or_default());
     }
 
     /// Takes away the tasks whose time is over; one that goes on stays until it has ended.
@@ -208,14 +262,12 @@ impl Table {
 
     fn has_room(&self, owner: &Owner, limits: &TaskLimits) -> Result<(), RpcError> {
         let refuse = |what: String| Err(RpcError::new(RpcError::REFUSED, what));
-        if self.entries.len() >= limits.kept_max {
+        if self.kept.tasks >= limits.kept_max || self.kept.bytes >= limits.kept_bytes_max {
             return refuse("too many tasks are kept; try again later".to_owned());
         }
-        if self.kept_of.get(owner).is_some_and(|kept| *kept >= limits.kept_of_one_max) {
-            return refuse(format!(
-                "more than {} of your tasks are kept; wait until some expire",
-                limits.kept_of_one_max
-            ));
+        let of_one = self.kept_of.get(owner).copied().unwrap_or_default();
+        if of_one.tasks >= limits.kept_of_one_max || of_one.bytes >= limits.kept_bytes_of_one_max {
+            return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));
         }
         let running = self.entries.values().filter(|entry| entry.job.is_some() && entry.facts.owner == *owner).count();
         if running >= limits.running_of_one_max {

@@ -12,7 +12,7 @@
 //! - `cancellation`: silence after it, and ids in flight.
 //! - `rounds`: calls that ask their client and come again; `answers`: what they bring; `questions`: requests of ours
 //!   to legacy clients.
-//! - `tasks`: calls that become tasks, and what a restart leaves of them.
+//! - `tasks`: calls that become tasks, and what a restart leaves of them; `task_bounds`: their rights, time and room.
 //! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
@@ -41,4 +41,5 @@ mod resources;
 mod rounds;
 mod schema;
 mod structured;
+mod task_bounds;
 mod tasks;

@@ -56,6 +56,7 @@ impl Explain {
         match arguments {
             Arguments { sql: Some(sql), query: None, database, parameters } => {
                 let database = databases.get(database.as_deref(), job.principal())?.clone();
+                job.relies_on(database.name());
                 let statement = self.node.statement(&sql, &parameters, database.dialect())?;
                 Ok((database, statement))
             }
@@ -63,6 +64,7 @@ impl Explain {
                 let spec = self.spec(query)?;
                 let database =
                     databases.get(spec.database.as_deref().or(database.as_deref()), job.principal())?.clone();
+                job.relies_on(database.name());
                 let statement = spec.render(&*database, job.principal()).await?;
                 Ok((database, statement))
             }

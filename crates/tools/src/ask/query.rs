@@ -32,6 +32,7 @@ impl Handler for Query {
             return page;
         }
         let database = self.0.databases.get(spec.database.as_deref(), job.principal())?.clone();
+        job.relies_on(database.name());
         let max_rows = paging.rows_max(spec.limit_given.then_some(spec.limit), spec.limit);
         spec.limit = max_rows.unwrap_or(QuerySpec::UNLIMITED);
         let statement = spec.render(&*database, job.principal()).await?;

@@ -58,6 +58,7 @@ impl Handler for Sql {
             return page;
         }
         let database = self.0.databases.get(database.as_deref(), job.principal())?.clone();
+        job.relies_on(database.name());
         let statement = self.0.statement(&sql, &parameters, database.dialect())?;
         let question = Question {
             database,
