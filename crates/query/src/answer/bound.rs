@@ -43,7 +43,7 @@ pub(crate) struct Next {
 impl Next {
     /// How to ask for the rest.
     pub(crate) fn hint(&self) -> String {
-        let whole = self.uri.as_ref().map(|uri| format!(" All rows are kept at {uri}.")).unwrap_or_default();
+        let whole = self.uri.as_ref().map(|uri| format!(" What was asked for is kept at {uri}.")).unwrap_or_default();
         format!("For the next ones make the same call with \"cursor\": \"{}\".{whole}", self.cursor)
     }
 }

@@ -243,17 +243,25 @@ pub struct Page {
     pub is_structured: bool,
 }
 
-/// After the last row that was stored: says so, if there were more.
+/// After the last row that was stored: says so, if there were more, or may be.
 async fn said_if_incomplete(
     result: &StoredResult,
     mut metadata: Metadata,
     job: &Job,
     reply: &ReplySender,
 ) -> Result<Metadata, Error> {
-    let Some(End::Incomplete(reason) | End::Removed(reason)) = result.stage().end else { return Ok(metadata) };
+    let line = match (result.stage().end, result.bound()) {
+        (Some(End::Incomplete(reason) | End::Removed(reason)), _) => {
+            format!("These are the last rows that were kept, and not all that there are: {reason}.")
+        }
+        (_, Some(rows)) => format!(
+            "These are the last of the {rows} rows that were asked for (limit, max_rows); more may exist. Ask again for more of \
+             them, or with delivery: \"blocks\" for all."
+        ),
+        _ => return Ok(metadata),
+    };
     metadata.insert("dev.tidegate/truncated".to_owned(), true.into());
     if job.format().is_none() {
-        let line = format!("These are the last rows that were kept, and not all that there are: {reason}.");
         reply.block(Content::text(line)).await?;
     }
     Ok(metadata)

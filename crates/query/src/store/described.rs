@@ -57,6 +57,9 @@ impl ResultStore {
         if let Some(reason) = stage.end.as_ref().and_then(super::End::reason) {
             manifest["reason"] = reason.into();
         }
+        if let Some(rows) = result.bound() {
+            manifest["asked_for"] = rows.into();
+        }
         if let Some(reader) = reader {
             let (link, expires_at_ms) = self.link(result, reader);
             manifest["links"] = json!({

@@ -24,6 +24,9 @@ pub struct Head {
     pub created_at_ms: u64,
     /// When it goes, in milliseconds since 1970.
     pub expires_at_ms: u64,
+    /// How many rows were asked for, if there was a bound: of the rows behind it nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_max: Option<u64>,
     /// The file whose bytes its rows are; none for rows of a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<StoredFile>,

@@ -91,6 +91,11 @@ pub struct StoredResult {
 }
 
 impl StoredResult {
+    /// How many rows were asked for, if it has as many and there may be more.
+    pub fn bound(&self) -> Option<u64> {
+        self.head.rows_max.filter(|max| self.stage().rows() >= *max)
+    }
+
     pub(super) fn new(head: Head, folder: PathBuf, schema: SchemaRef, stage: Stage) -> Arc<Self> {
         let stored_bytes = AtomicU64::new(stage.bytes());
         let stage = watch::Sender::new(stage);

@@ -151,6 +151,7 @@ impl ResultStore {
             job: asked.job.id().0,
             created_at_ms,
             expires_at_ms: created_at_ms.saturating_add(ms(self.limits.time_to_live)),
+            rows_max: asked.rows_max,
             file,
         };
         let folder = self.folder.of(head.id);

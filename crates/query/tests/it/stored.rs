@@ -172,7 +172,7 @@ async fn what_does_not_fit_is_kept_whole_and_paged_through() {
     let first = scene.ask(&ann, json!({})).await;
     let id = id_of(&first.links[0]);
     let told = first.lines[0].replace(first.cursor().unwrap(), "CURSOR").replace(&id.to_string(), "ID");
-    insta::assert_snapshot!(told, @r#"Shown: the first 45 rows, as many as fit into 400 characters; more exist. For the next ones make the same call with "cursor": "CURSOR". All rows are kept at tidegate://results/ID."#);
+    insta::assert_snapshot!(told, @r#"Shown: the first 45 rows, as many as fit into 400 characters; more exist. For the next ones make the same call with "cursor": "CURSOR". What was asked for is kept at tidegate://results/ID."#);
     let (rows, end) = scene.stored(&ann, id).await;
     assert_eq!((rows, end), ((0..1000).collect(), Some(End::Complete)));
     let mut seen = first.numbers();
@@ -184,6 +184,17 @@ async fn what_does_not_fit_is_kept_whole_and_paged_through() {
         cursor = page.cursor().map(str::to_owned);
     }
     assert_eq!(seen, (0..1000).collect::<Vec<i64>>());
+}
+
+#[tokio::test]
+async fn the_last_page_of_what_was_asked_for_says_that_there_may_be_more() {
+    let scene = Scene::of(Fake::counting(20, 50), limits()).await;
+    let ann = somebody("ann");
+    let first = scene.ask(&ann, json!({"max_rows": 70})).await;
+    let last = scene.ask(&ann, json!({"cursor": first.cursor().unwrap()})).await;
+    assert_eq!([first.numbers(), last.numbers()].concat(), (0..70).collect::<Vec<i64>>());
+    assert_eq!((&last.metadata["dev.tidegate/truncated"], last.cursor()), (&json!(true), None));
+    insta::assert_snapshot!(last.lines[0], @r#"These are the last of the 70 rows that were asked for (limit, max_rows); more may exist. Ask again for more of them, or with delivery: "blocks" for all."#);
 }
 
 #[tokio::test]

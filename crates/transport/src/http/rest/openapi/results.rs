@@ -185,6 +185,10 @@ fn manifest() -> Value {
             "uri": {"type": "string", "description": "Its name over MCP"},
             "status": {"enum": ["running", "complete", "incomplete"]},
             "reason": {"type": "string", "description": "Why it is incomplete"},
+            "asked_for": {
+                "type": "integer",
+                "description": "How many rows were asked for, if these are all it has and there may be more",
+            },
             "created_at": time(),
             "expires_at": time(),
             "tool": {"type": "string", "description": "Which tool was asked"},
