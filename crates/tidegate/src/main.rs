@@ -23,11 +23,15 @@ mod source;
 mod terminal;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use cli::Cli;
 use failure::Failure;
+
+/// How long threads may take to end when all work is done.
+const THREADS_END_WITHIN: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -41,7 +45,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
     logging::start(&cli.options.log, cli.command.log_level_default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from)?;
     let ended = runtime.block_on(cli.command.run(&cli.options));
-    // A thread may still wait for standard input, which nothing can interrupt.
-    runtime.shutdown_background();
+    // A thread may still wait for standard input, which nothing can interrupt. All others are waited for: to let go of one that
+    // is about to end is a race that glibc can lose (its bug 19951).
+    runtime.shutdown_timeout(THREADS_END_WITHIN);
     ended
 }
