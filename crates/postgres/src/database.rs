@@ -117,7 +117,7 @@ impl Database for PostgresDatabase {
     }
 
     /// Of the columns, or of the names of the tables, as the role of `principal` sees them; rows change all the time, and
-    /// nobody is told of that. The server is asked every [`STAMP_KEPT_SECONDS`] at most.
+    /// nobody is told of that. The server is asked every five seconds at most.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
         let moment = self.opened.elapsed().as_secs() / STAMP_KEPT_SECONDS;

@@ -138,7 +138,7 @@ impl ResultFiles {
         fs::DirBuilder::new().mode(0o700).create(&self.folder)?;
         let mut options = OpenOptions::new();
         self.manifest = Some(private_file(&self.folder.join(MANIFEST), options.append(true).create_new(true))?);
-        self.append(&Line::Head(head))
+        self.append(&Line::Head(Box::new(head)))
     }
 
     /// The files of an earlier process, to say its end. What it did not finish is cut off.
@@ -210,7 +210,7 @@ fn found(folder: &Path) -> Option<Found> {
     let named = blocks.len();
     blocks.truncate(following(folder, &blocks));
     // Without a block there is not even a first row, and nobody knows the columns.
-    let found = Found { is_cut: blocks.len() < named, head, blocks, end, whole_bytes };
+    let found = Found { is_cut: blocks.len() < named, head: *head, blocks, end, whole_bytes };
     (!found.blocks.is_empty()).then_some(found)
 }
 

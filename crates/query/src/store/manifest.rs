@@ -49,7 +49,7 @@ pub struct BlockFacts {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    Head(Head),
+    Head(Box<Head>),
     Block(BlockFacts),
     /// The end; with why it came before the last row, if it did.
     End {
