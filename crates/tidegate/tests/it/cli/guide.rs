@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 24] = [
+const NOT_RUN: [(&str, &str); 25] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -29,6 +29,7 @@ const NOT_RUN: [(&str, &str); 24] = [
     ("bench/run declared", "as bench/run"),
     ("bench/run federated", "as bench/run"),
     ("bench/run stored", "as bench/run"),
+    ("bench/run tasks listeners", "as bench/run"),
     ("bench/run tokens", "as bench/run"),
     ("bench/run transports", "as bench/run"),
     ("cargo run --package tidegate-bench --bin tokens", "as bench/run tokens"),
