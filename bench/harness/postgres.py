@@ -39,6 +39,11 @@ class Cluster:
         command = [self.bin / "psql", "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", "--command", sql, self.superuser]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
+    def run(self, sql: str) -> None:
+        """Many statements of the superuser, all or none."""
+        command = [self.bin / "psql", "--no-psqlrc", "-qAt", "--set=ON_ERROR_STOP=1", "--single-transaction"]
+        subprocess.run([*command, "--file=-", self.superuser], input=sql, check=True, capture_output=True, text=True)
+
     def fill(self, scale: int) -> int:
         """Makes the tables of pgbench anew; gives the accounts."""
         command = [self.bin / "pgbench", "--initialize", "--quiet", f"--scale={scale}", self.superuser]

@@ -1,9 +1,10 @@
 """Runs the official conformance suite once against a server that listens.
 
-    run.py REVISION URL
+    run.py REVISION URL [EXPECTED…]
 
-REVISION decides the way: the suite has frozen requirements for the two newest revisions, and for the older ones all
-scenarios that apply. TIDEGATE_NODE and TIDEGATE_NODE_PACKAGES say where Node.js and the suite are.
+EXPECTED are files of expected failures beside `expected-failures.yaml`. REVISION decides the way: the suite has frozen
+requirements for the two newest revisions, and for the older ones all scenarios that apply. TIDEGATE_NODE and
+TIDEGATE_NODE_PACKAGES say where Node.js and the suite are.
 """
 
 import json
@@ -32,39 +33,62 @@ def scenario_of(result: Path) -> str:
     return re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*$", "", result.parent.name)
 
 
-def unexpected_failures(results: Path) -> list[str]:
-    """Failures of scenarios without an entry, those included that the suite leaves out of its verdict."""
-    expected = set(re.findall(r"^  - ([a-z0-9-]+)", EXPECTED.read_text(encoding="utf-8"), re.MULTILINE))
-    failures = []
+def entries_of(files: list[Path]) -> set[str]:
+    """What is expected to fail: scenarios, or single checks of them, as SCENARIO:CHECK."""
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    return {entry for text in texts for entry in re.findall(r"^  - ([\w:-]+)", text, re.MULTILINE)}
+
+
+def checks_of(results: Path) -> dict[str, list[dict[str, str]]]:
+    """Of each scenario that ran."""
+    found: dict[str, list[dict[str, str]]] = {}
     for result in sorted(results.rglob("checks.json")):
-        scenario = scenario_of(result)
-        if scenario in expected or scenario.startswith(NOT_SERVED):
-            continue
-        checks = json.loads(result.read_text(encoding="utf-8"))
-        failures += [
-            f"{scenario}: {check['id']}: {check.get('errorMessage', '')[:300]}"
-            for check in checks
-            if check["status"] == "FAILURE"
-        ]
-    return failures
+        found.setdefault(scenario_of(result), []).extend(json.loads(result.read_text(encoding="utf-8")))
+    return found
+
+
+def unexpected_failures(results: Path, expected: set[str]) -> list[str]:
+    """Failures of scenarios without an entry, those included that the suite leaves out of its verdict."""
+    return [
+        f"{scenario}: {check['id']}: {check.get('errorMessage', '')[:300]}"
+        for scenario, checks in checks_of(results).items()
+        if scenario not in expected and not scenario.startswith(NOT_SERVED)
+        for check in checks
+        if check["status"] == "FAILURE" and f"{scenario}:{check['id']}" not in expected
+    ]
+
+
+def unexpected_successes(results: Path, expected: set[str]) -> list[str]:
+    """Entries that ran and did not fail, those included that the suite leaves out of its verdict."""
+    found = checks_of(results)
+    passing = []
+    for entry in sorted(expected):
+        scenario, _, check_id = entry.partition(":")
+        checks = [check for check in found.get(scenario, []) if check_id in ("", check["id"])]
+        if checks and not any(check["status"] in ("FAILURE", "WARNING") for check in checks):
+            passing.append(f"{entry}: it passes, and is expected to fail")
+    return passing
 
 
 def succeeded(results: Path) -> int:
-    checks = (json.loads(path.read_text(encoding="utf-8")) for path in results.rglob("checks.json"))
-    return sum(1 for result in checks for check in result if check["status"] == "SUCCESS")
+    return sum(check["status"] == "SUCCESS" for checks in checks_of(results).values() for check in checks)
 
 
 def main() -> int:
-    revision, url = sys.argv[1:]
+    revision, url, *more = sys.argv[1:]
+    expected = entries_of([EXPECTED, *map(Path, more)])
     packages = Path(os.environ["TIDEGATE_NODE_PACKAGES"])
     with tempfile.TemporaryDirectory(prefix="tidegate-conformance-") as folder:
-        results = Path(folder)
+        # The suite takes one list.
+        entries = Path(folder) / "expected-failures.yaml"
+        entries.write_text(json.dumps({"server": sorted(expected)}), encoding="utf-8")
+        results = Path(folder) / "results"
         command = [os.environ["TIDEGATE_NODE"], str(packages / SUITE), "server", "--url", url, *WAYS[revision]]
-        command += ["--expected-failures", str(EXPECTED), "--output-dir", str(results)]
+        command += ["--expected-failures", str(entries), "--output-dir", str(results)]
         suite = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         # Above the summary the suite shows every check of every scenario, and its long description when one fails.
         print(suite.stdout[suite.stdout.find("=== SUMMARY ===") :])
-        failures = unexpected_failures(results)
+        failures = unexpected_failures(results, expected) + unexpected_successes(results, expected)
         for failure in failures:
             print(f"FAIL {failure}")
         failed = len(failures)

@@ -1,10 +1,12 @@
 //! What a call must hold and where it may come from, asked in one function at list and at call.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::principal::{Origin, Proof, TransportKind};
+use crate::principal::{Origin, Principal, Proof, TransportKind};
 
 /// The demands of one registry entry, beside that the caller's roles let it reach the entry's name.
 /// The default demands nothing more.
@@ -16,7 +18,42 @@ pub struct Access {
     pub toolset: Option<String>,
     /// Where a call may come from.
     pub acl: Acl,
+    /// Whether the caller must have shown who it is. Lists hide the entry from those who have not; who calls it all the
+    /// same is told to.
+    pub asks_who: bool,
+    /// Whom it is for beyond that, where whoever brought the entry has rights of its own: those of a database's roles.
+    pub only_for: Option<OnlyFor>,
 }
+
+/// Whom an entry is for, by a rule of whoever brought it. Must be cheap: it is asked for each entry of a list.
+#[derive(Clone)]
+pub struct OnlyFor(Arc<dyn Fn(&Principal) -> bool + Send + Sync>);
+
+impl OnlyFor {
+    /// Those for whom `rule` is true.
+    pub fn new(rule: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(rule))
+    }
+
+    fn includes(&self, principal: &Principal) -> bool {
+        (self.0)(principal)
+    }
+}
+
+impl fmt::Debug for OnlyFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnlyFor(..)")
+    }
+}
+
+impl PartialEq for OnlyFor {
+    /// Rules are equal when they are the same.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for OnlyFor {}
 
 /// Where a call may come from. `None` means anywhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,8 +107,21 @@ impl Access {
     ///
     /// # Errors
     /// `Unauthenticated` when an anonymous caller lacks an access name, else `Forbidden`. A registry turns
-    /// both into "not found" for entries that are hidden from the caller.
+    /// both into "not found" for entries that are hidden from the caller, but for those that ask who it is.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
+        self.admit(name, caller)?;
+        if self.asks_who && caller.principal.proof == Proof::Anonymous {
+            return Err(Error::new(ErrorKind::Unauthenticated, "it is for callers who have shown who they are"));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing but the proof of who calls is missing.
+    pub(crate) fn would_admit(&self, name: &str, caller: &Caller) -> bool {
+        self.asks_who && caller.principal.proof == Proof::Anonymous && self.admit(name, caller).is_ok()
+    }
+
+    fn admit(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         let grants = &caller.principal.grants;
         if let Some(missing) = self.names.iter().find(|name| !grants.access.includes(name)) {
             let kind = match caller.principal.proof {
@@ -89,12 +139,15 @@ impl Access {
         if !self.acl.allows(caller.origin) {
             return Err(Error::new(ErrorKind::Forbidden, "it is not reachable from here"));
         }
+        if self.only_for.as_ref().is_some_and(|only_for| !only_for.includes(&caller.principal)) {
+            return Err(Error::new(ErrorKind::Forbidden, "it is not for this caller"));
+        }
         Ok(())
     }
 
     /// Whether it demands nothing of who calls and from where.
     pub(crate) fn is_open(&self) -> bool {
-        self.names.is_empty() && self.acl == Acl::default()
+        self.names.is_empty() && self.acl == Acl::default() && !self.asks_who && self.only_for.is_none()
     }
 
     fn is_in_door(&self, name: &str, caller: &Caller) -> bool {

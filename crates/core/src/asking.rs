@@ -33,6 +33,9 @@ pub struct Asked {
     pub answer: oneshot::Sender<InputAnswer>,
 }
 
+/// A question whose answer is waited for, under its key.
+type Waiting = (String, InputRequest, oneshot::Receiver<InputAnswer>);
+
 impl ReplySender {
     /// Asks the person or the client behind the call, and gives an answer for each key. An answer counts for the very
     /// question that it was given to: what is asked must be the same when the handler is run again.
@@ -100,6 +103,13 @@ impl ReplySender {
             waiting.push((key, request, answered));
         }
         let pause = self.job().pause();
+        let answers = self.answers_to(waiting).await;
+        // Also when there are none: whoever goes on without them needs a place.
+        pause.end().await?;
+        answers
+    }
+
+    async fn answers_to(&self, waiting: Vec<Waiting>) -> Result<InputAnswers, Error> {
         let mut answers = InputAnswers::new();
         for (key, request, answered) in waiting {
             let answer = tokio::select! {
@@ -110,7 +120,6 @@ impl ReplySender {
             request.check(&answer).map_err(|wrong| misfit(&key, &wrong))?;
             answers.insert(key, answer);
         }
-        pause.end().await?;
         Ok(answers)
     }
 }

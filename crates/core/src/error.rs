@@ -34,6 +34,8 @@ pub enum ErrorKind {
     InputRequired,
     /// The client cannot do what the call needs.
     Incapable,
+    /// The handler says that what was asked for failed, in words of its own.
+    Failed,
     /// A fault of ours; the caller gets an id, the log the detail.
     Internal,
 }
@@ -53,6 +55,7 @@ impl ErrorKind {
             Self::Unavailable => "unavailable",
             Self::InputRequired => "input_required",
             Self::Incapable => "incapable",
+            Self::Failed => "failed",
             Self::Internal => "internal",
         }
     }
@@ -83,6 +86,8 @@ struct Parts {
     id: Option<Uuid>,
     requests: Vec<(String, InputRequest)>,
     needs: Abilities,
+    code: Option<i64>,
+    is_told: bool,
 }
 
 impl Error {
@@ -98,6 +103,8 @@ impl Error {
             id: None,
             requests: Vec::new(),
             needs: Abilities::default(),
+            code: None,
+            is_told: false,
         }))
     }
 
@@ -155,6 +162,20 @@ impl Error {
         self
     }
 
+    /// Adds the code that the handler gave it, for protocols whose errors have one.
+    #[must_use]
+    pub fn with_code(mut self, code: i64) -> Self {
+        self.0.code = Some(code);
+        self
+    }
+
+    /// Says that the answer's blocks told of it already, so that nothing is to be added to them.
+    #[must_use]
+    pub fn told_in_blocks(mut self) -> Self {
+        self.0.is_told = true;
+        self
+    }
+
     /// What sort of failure it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -188,6 +209,16 @@ impl Error {
     /// What the client must be able to do.
     pub fn needs(&self) -> Abilities {
         self.0.needs
+    }
+
+    /// The code that the handler gave it.
+    pub fn code(&self) -> Option<i64> {
+        self.0.code
+    }
+
+    /// Whether the answer's blocks told of it already.
+    pub fn is_told(&self) -> bool {
+        self.0.is_told
     }
 
     /// What only the log may show.

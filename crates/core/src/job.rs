@@ -162,6 +162,11 @@ impl Job {
         &self.arguments
     }
 
+    /// The values of the template's variables, percent-decoded.
+    pub fn variables(&self) -> &Variables {
+        &self.variables
+    }
+
     /// The value of a resource template's variable, percent-decoded.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)

@@ -42,7 +42,7 @@ mod tool;
 mod uri_template;
 mod watch;
 
-pub use access::{Access, Acl, Network};
+pub use access::{Access, Acl, Network, OnlyFor};
 pub use answer_format::AnswerFormat;
 pub use asking::Asked;
 pub use authenticator::{Authenticator, Credentials, LetEverybodyIn, Unauthenticated};

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::caller::Caller;
 use crate::principal::Proof;
-use serde::{Deserialize, Serialize};
 
 /// Whose something is: what [`Caller::is_same_as`] compares, which outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,6 +38,7 @@ impl Owner {
             address: peer.filter(|_| has_address_alone),
         }
     }
+
     /// The same as one text, to sign or to compare.
     pub fn to_text(&self) -> String {
         // A few strings always become JSON.

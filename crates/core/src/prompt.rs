@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::access::Access;
 use crate::completion::Completer;
 use crate::content::Icon;
@@ -35,6 +37,8 @@ pub struct Prompt {
     pub arguments: Vec<PromptArgument>,
     /// Pictures.
     pub icons: Vec<Icon>,
+    /// Further facts for clients that know them.
+    pub meta: Map<String, Value>,
     /// What a caller must hold.
     pub access: Access,
     /// Bounds of its calls.
@@ -54,6 +58,7 @@ impl Prompt {
             description: Some(description.into()),
             arguments: Vec::new(),
             icons: Vec::new(),
+            meta: Map::new(),
             access: Access::default(),
             limits: CallLimits::default(),
             handler,

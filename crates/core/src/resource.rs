@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
 use crate::access::Access;
 use crate::call::Variables;
@@ -36,6 +37,8 @@ pub struct Resource {
     pub annotations: Option<Annotations>,
     /// Pictures.
     pub icons: Vec<Icon>,
+    /// Further facts for clients that know them.
+    pub meta: Map<String, Value>,
     /// What a caller must hold.
     pub access: Access,
     /// Bounds of its reads.
@@ -60,6 +63,7 @@ impl Resource {
             size_bytes: None,
             annotations: None,
             icons: Vec::new(),
+            meta: Map::new(),
             access: Access::default(),
             limits: CallLimits::default(),
             cache: None,
@@ -86,6 +90,8 @@ pub struct ResourceTemplate {
     pub annotations: Option<Annotations>,
     /// Pictures.
     pub icons: Vec<Icon>,
+    /// Further facts for clients that know them.
+    pub meta: Map<String, Value>,
     /// What a caller must hold.
     pub access: Access,
     /// Bounds of reads.
@@ -113,6 +119,7 @@ impl ResourceTemplate {
             mime_type: None,
             annotations: None,
             icons: Vec::new(),
+            meta: Map::new(),
             access: Access::default(),
             limits: CallLimits::default(),
             cache: None,

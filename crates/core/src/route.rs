@@ -48,16 +48,12 @@ pub(crate) fn route(snapshot: &Snapshot, call: &Call) -> Result<Route, Error> {
             check_prompt_arguments(prompt, call)?;
             Ok(Route::handler(&prompt.handler, prompt.limits, Variables::new()))
         }
-        Target::Resource(uri) => {
-            match snapshot.readable(uri, caller).ok_or_else(|| not_found("resource", uri, Vec::new()))? {
-                Readable::Resource(resource) => {
-                    Ok(Route::handler(&resource.handler, resource.limits, Variables::new()))
-                }
-                Readable::Template(template, variables) => {
-                    Ok(Route::handler(&template.handler, template.limits, variables))
-                }
+        Target::Resource(uri) => match snapshot.resource(uri, caller)? {
+            Readable::Resource(resource) => Ok(Route::handler(&resource.handler, resource.limits, Variables::new())),
+            Readable::Template(template, variables) => {
+                Ok(Route::handler(&template.handler, template.limits, variables))
             }
-        }
+        },
         Target::Completion(request) => {
             let (completer, limits) = match &request.reference {
                 Reference::Prompt(name) => {

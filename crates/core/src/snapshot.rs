@@ -25,7 +25,7 @@ pub struct CacheHint {
 }
 
 /// One state of the registry, in a deterministic order (by name or URI).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
     version: u64,
     generation: u64,
@@ -58,8 +58,8 @@ pub struct Entry<'a> {
     pub access: &'a Access,
 }
 
-/// Collects the entries of a [`Snapshot`].
-#[derive(Debug)]
+/// Collects the entries of a [`Snapshot`]. A clone goes on from the same entries.
+#[derive(Debug, Clone)]
 pub struct SnapshotBuilder {
     snapshot: Snapshot,
 }
@@ -107,7 +107,7 @@ impl SnapshotBuilder {
     }
 
     /// Adds a resource template; the last of a text wins. Of several that match a URI the one with
-    /// most literal text answers.
+    /// most literal text answers, then the longer one.
     #[must_use]
     pub fn template(mut self, template: ResourceTemplate) -> Self {
         self.snapshot.templates.retain(|other| other.template != template.template);
@@ -116,6 +116,7 @@ impl SnapshotBuilder {
             b.template
                 .literal_bytes()
                 .cmp(&a.template.literal_bytes())
+                .then_with(|| b.template.as_str().len().cmp(&a.template.as_str().len()))
                 .then_with(|| a.template.as_str().cmp(b.template.as_str()))
         });
         self
@@ -154,6 +155,22 @@ impl SnapshotBuilder {
     pub fn cache(mut self, cache: CacheHint) -> Self {
         self.snapshot.cache = cache;
         self
+    }
+
+    /// Whether there is a tool of that name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.snapshot.tools.contains_key(name)
+    }
+
+    /// Whether there is a prompt of that name.
+    pub fn has_prompt(&self, name: &str) -> bool {
+        self.snapshot.prompts.contains_key(name)
+    }
+
+    /// Whether there is a resource of that URI, or a template of that text.
+    pub fn has_resource(&self, uri: &str) -> bool {
+        let is_template = |entry: &Arc<ResourceTemplate>| entry.template.as_str() == uri;
+        self.snapshot.resources.contains_key(uri) || self.snapshot.templates.iter().any(is_template)
     }
 
     /// The finished state.
@@ -218,6 +235,11 @@ impl Snapshot {
         self.is_of(&caller.principal) && access.authorize(name, caller).is_ok()
     }
 
+    /// Whether the caller would reach the entry if it showed who it is.
+    fn would_admit(&self, access: &Access, name: &str, caller: &Caller) -> bool {
+        self.is_of(&caller.principal) && access.would_admit(name, caller)
+    }
+
     /// Whether the grants of `principal` come from the configuration that this is a state of.
     pub fn is_of(&self, principal: &Principal) -> bool {
         self.generation == principal.generation
@@ -246,10 +268,12 @@ impl Snapshot {
     /// The tool of that name, if the caller may reach it.
     ///
     /// # Errors
-    /// `NotFound` with the nearest names, the same whether it is hidden or absent.
+    /// `NotFound` with the nearest names, the same whether it is hidden or absent; `Unauthenticated` when it is for
+    /// whoever shows who it is.
     pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
         match self.tools.get(name) {
             Some(tool) if self.may_reach(&tool.access, &tool.name, caller) => Ok(tool),
+            Some(tool) if self.would_admit(&tool.access, &tool.name, caller) => Err(unproven("tool", name)),
             _ => {
                 let visible = self.tools(caller).map(|tool| tool.name.as_str());
                 Err(not_found("tool", name, nearest(name, visible)))
@@ -264,6 +288,7 @@ impl Snapshot {
     pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
         match self.prompts.get(name) {
             Some(prompt) if self.may_reach(&prompt.access, &prompt.name, caller) => Ok(prompt),
+            Some(prompt) if self.would_admit(&prompt.access, &prompt.name, caller) => Err(unproven("prompt", name)),
             _ => {
                 let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
                 Err(not_found("prompt", name, nearest(name, visible)))
@@ -273,14 +298,28 @@ impl Snapshot {
 
     /// What answers for `uri`, if the caller may reach it: the resource of that URI, else the template that says most of
     /// it. One that is hidden answers as if it were absent; a broader one never answers in its stead.
-    pub(crate) fn readable(&self, uri: &str, caller: &Caller) -> Option<Readable<'_>> {
-        if let Some(resource) = self.resources.get(uri) {
-            return self.may_reach(&resource.access, &resource.name, caller).then_some(Readable::Resource(resource));
+    ///
+    /// # Errors
+    /// `NotFound`, and `Unauthenticated` as for tools.
+    pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<Readable<'_>, Error> {
+        let absent = || not_found("resource", uri, Vec::new());
+        let (access, name, readable) = match self.resources.get(uri) {
+            Some(resource) => (&resource.access, &resource.name, Readable::Resource(resource)),
+            None => {
+                let mut matching =
+                    self.templates.iter().filter_map(|entry| Some((entry, entry.template.matches(uri)?)));
+                let (template, variables) = matching.next().ok_or_else(absent)?;
+                (&template.access, &template.name, Readable::Template(template, variables))
+            }
+        };
+        if self.may_reach(access, name, caller) {
+            return Ok(readable);
         }
-        let mut matching = self.templates.iter().filter_map(|entry| Some((entry, entry.template.matches(uri)?)));
-        let (template, variables) = matching.next()?;
-        let is_reached = self.may_reach(&template.access, &template.name, caller);
-        is_reached.then_some(Readable::Template(template, variables))
+        Err(if self.would_admit(access, name, caller) { unproven("resource", uri) } else { absent() })
+    }
+
+    fn readable(&self, uri: &str, caller: &Caller) -> Option<Readable<'_>> {
+        self.resource(uri, caller).ok()
     }
 
     /// Whether there is a resource of that URI that the caller may reach.
@@ -326,4 +365,9 @@ impl Snapshot {
 
 pub(crate) fn not_found(kind: &str, name: &str, choices: Vec<String>) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no {kind} {name:?}")).with_choices(choices)
+}
+
+fn unproven(kind: &str, name: &str) -> Error {
+    Error::new(ErrorKind::Unauthenticated, format!("the {kind} {name:?} is for callers who have shown who they are"))
+        .with_hint("Call with a key or a token.")
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use tidegate_core::{Asked, Error, ErrorKind, Job, Metadata, Notice, Outcome, Reply, ReplyEvent, Said};
 
+use crate::calls::Open;
 use crate::encode::{Envelope, ReplyEncoder, ResultType};
 use crate::in_flight::InFlightGuard;
 use crate::jsonrpc::{RequestId, RpcError};
@@ -103,15 +104,10 @@ pub struct AnswerStream {
 }
 
 impl AnswerStream {
-    pub(crate) fn new(
-        reply: Reply,
-        encoder: Box<dyn ReplyEncoder>,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        asks: Asks,
-        progress_token: Option<String>,
-        wants_notices: bool,
-    ) -> Self {
+    pub(crate) fn new(reply: Reply, encoder: Box<dyn ReplyEncoder>, open: Open, asks: Asks) -> Self {
+        let Open { request, envelope, guard } = open;
+        let progress_token = request.meta.progress_token;
+        let wants_notices = progress_token.is_some() || reply.job().log_level().is_some();
         Self {
             job: reply.job().clone(),
             reply: Some(reply),

@@ -16,6 +16,14 @@ use crate::jsonrpc::{Request, RpcError};
 use crate::rounds::ThisRound;
 use crate::service::{Peer, Service};
 
+/// A request that is being answered.
+pub(crate) struct Open {
+    pub(crate) request: Request,
+    pub(crate) envelope: Envelope,
+    /// Where its client can cancel it.
+    pub(crate) guard: Option<InFlightGuard>,
+}
+
 #[derive(Deserialize)]
 struct CallToolParams {
     #[serde(deserialize_with = "bounded::name")]
@@ -66,28 +74,40 @@ struct ContextParams {
     arguments: BTreeMap<String, String>,
 }
 
+impl Open {
+    /// The call of `target` that it makes, with no arguments yet.
+    fn call(&self, target: Target, peer: &Peer) -> Call {
+        let mut call = Call::new(target, peer.caller.clone());
+        call.carries = peer.carries;
+        call.wants_progress = self.request.meta.progress_token.is_some();
+        call.log_level = if self.envelope.dialect.stateless {
+            self.request.meta.log_level
+        } else {
+            peer.session.as_ref().and_then(|session| session.log_level())
+        };
+        call.trace_parent = self.request.meta.trace_parent.clone();
+        call.trace = self.request.meta.trace;
+        if let Some(guard) = &self.guard {
+            call.cancellation = guard.token().clone();
+        }
+        call
+    }
+}
+
 impl Service {
-    pub(crate) async fn call_tool(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let params: CallToolParams = request.params()?;
-        let mut call = self.call(Target::Tool(params.name), &request, &envelope, guard.as_ref(), peer);
+    pub(crate) async fn call_tool(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+        let params: CallToolParams = open.request.params()?;
+        let mut call = open.call(Target::Tool(params.name), peer);
         call.arguments = params.arguments.unwrap_or_default();
-        let may_be_task = envelope.dialect.stateless && request.meta.abilities.tasks;
+        let may_be_task = open.envelope.dialect.stateless && open.request.meta.abilities.tasks;
         call.abilities.tasks = may_be_task;
-        let asks = self.let_ask(&mut call, &request, "tools/call", &envelope, peer)?;
-        let wants_notices = call.wants_progress || call.log_level.is_some();
+        let asks = self.let_ask(&mut call, &open, "tools/call", peer)?;
         // How far a task is stands in its status.
         call.wants_progress |= may_be_task;
         match self.registry().call(call) {
             Ok(reply) => {
-                let encoder = Box::new(CallToolEncoder::new(envelope.clone()));
-                let token = request.meta.progress_token;
-                let mut stream = AnswerStream::new(reply, encoder, envelope, guard, asks, token, wants_notices);
+                let encoder = Box::new(CallToolEncoder::new(open.envelope.clone()));
+                let mut stream = AnswerStream::new(reply, encoder, open, asks);
                 if may_be_task {
                     stream = stream.or_task(self.tasks.clone());
                 }
@@ -95,55 +115,37 @@ impl Service {
             }
             // The model sees the tool's errors and can mend its call; protocol errors it may not see.
             Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => {
-                Ok(Answer::Whole(Message::result(CallToolEncoder::failure(envelope, &error))))
+                Ok(Answer::Whole(Message::result(CallToolEncoder::failure(open.envelope, &error))))
             }
-            Err(error) => Err(RpcError::from_error(&error, None, envelope.dialect)),
+            Err(error) => Err(RpcError::from_error(&error, None, open.envelope.dialect)),
         }
     }
 
-    pub(crate) async fn read_resource(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let uri = request.params::<ReadResourceParams>()?.uri;
-        let mut call = self.call(Target::Resource(uri.clone()), &request, &envelope, guard.as_ref(), peer);
-        let asks = self.let_ask(&mut call, &request, "resources/read", &envelope, peer)?;
+    pub(crate) async fn read_resource(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+        let uri = open.request.params::<ReadResourceParams>()?.uri;
+        let mut call = open.call(Target::Resource(uri.clone()), peer);
+        let asks = self.let_ask(&mut call, &open, "resources/read", peer)?;
         let snapshot = self.registry().state_for(&peer.caller);
         let mime_type = snapshot.media_type(&uri, &peer.caller);
         let cache = snapshot.read_cache(&uri, &peer.caller);
-        let encoder = ReadResourceEncoder::new(envelope.clone(), uri, mime_type, cache);
-        self.stream(call, envelope, Box::new(encoder), guard, asks, request.meta.progress_token).await
+        let encoder = ReadResourceEncoder::new(open.envelope.clone(), uri, mime_type, cache);
+        self.stream(call, open, Box::new(encoder), asks).await
     }
 
-    pub(crate) async fn get_prompt(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let params: CallToolParams = request.params()?;
+    pub(crate) async fn get_prompt(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+        let params: CallToolParams = open.request.params()?;
         let snapshot = self.registry().state_for(&peer.caller);
         let prompt = snapshot.prompt(&params.name, &peer.caller).ok();
         let description = prompt.and_then(|prompt| prompt.description.clone());
-        let mut call = self.call(Target::Prompt(params.name), &request, &envelope, guard.as_ref(), peer);
+        let mut call = open.call(Target::Prompt(params.name), peer);
         call.arguments = params.arguments.unwrap_or_default();
-        let asks = self.let_ask(&mut call, &request, "prompts/get", &envelope, peer)?;
-        let encoder = GetPromptEncoder::new(envelope.clone(), description);
-        self.stream(call, envelope, Box::new(encoder), guard, asks, request.meta.progress_token).await
+        let asks = self.let_ask(&mut call, &open, "prompts/get", peer)?;
+        let encoder = GetPromptEncoder::new(open.envelope.clone(), description);
+        self.stream(call, open, Box::new(encoder), asks).await
     }
 
-    pub(crate) async fn complete(
-        &self,
-        request: Request,
-        envelope: Envelope,
-        guard: Option<InFlightGuard>,
-        peer: &Peer,
-    ) -> Result<Answer, RpcError> {
-        let params: CompleteParams = request.params()?;
+    pub(crate) async fn complete(&self, open: Open, peer: &Peer) -> Result<Answer, RpcError> {
+        let params: CompleteParams = open.request.params()?;
         let completion = CompletionRequest {
             reference: match params.reference {
                 ReferenceParams::Prompt { name } => Reference::Prompt(name),
@@ -153,67 +155,33 @@ impl Service {
             value: params.argument.value,
             context: params.context.arguments,
         };
-        let call = self.call(Target::Completion(completion), &request, &envelope, guard.as_ref(), peer);
-        let encoder = Box::new(CompleteEncoder::new(envelope.clone()));
-        self.stream(call, envelope, encoder, guard, Asks::Nobody, request.meta.progress_token).await
+        let call = open.call(Target::Completion(completion), peer);
+        let encoder = Box::new(CompleteEncoder::new(open.envelope.clone()));
+        self.stream(call, open, encoder, Asks::Nobody).await
     }
 
     async fn stream(
         &self,
         call: Call,
-        envelope: Envelope,
+        open: Open,
         encoder: Box<dyn ReplyEncoder>,
-        guard: Option<InFlightGuard>,
         asks: Asks,
-        progress_token: Option<String>,
     ) -> Result<Answer, RpcError> {
         let resource = if let Target::Resource(uri) = &call.target { Some(uri.clone()) } else { None };
-        let wants_notices = call.wants_progress || call.log_level.is_some();
-        let refuse = |error| RpcError::from_error(&error, resource.as_deref(), envelope.dialect);
+        let refuse = |error| RpcError::from_error(&error, resource.as_deref(), open.envelope.dialect);
         let reply = self.registry().call(call).map_err(refuse)?;
-        Ok(AnswerStream::new(reply, encoder, envelope, guard, asks, progress_token, wants_notices).begin().await)
-    }
-
-    fn call(
-        &self,
-        target: Target,
-        request: &Request,
-        envelope: &Envelope,
-        guard: Option<&InFlightGuard>,
-        peer: &Peer,
-    ) -> Call {
-        let mut call = Call::new(target, peer.caller.clone());
-        call.carries = peer.carries;
-        call.wants_progress = request.meta.progress_token.is_some();
-        call.log_level = if envelope.dialect.stateless {
-            request.meta.log_level
-        } else {
-            peer.session.as_ref().and_then(|session| session.log_level())
-        };
-        call.trace_parent = request.meta.trace_parent.clone();
-        call.trace = request.meta.trace;
-        if let Some(guard) = guard {
-            call.cancellation = guard.token().clone();
-        }
-        call
+        Ok(AnswerStream::new(reply, encoder, open, asks).begin().await)
     }
 
     /// Lets the handler of `call` ask whatever the client can answer, in the way of its revision.
-    fn let_ask(
-        &self,
-        call: &mut Call,
-        request: &Request,
-        method: &'static str,
-        envelope: &Envelope,
-        peer: &Peer,
-    ) -> Result<Asks, RpcError> {
-        if envelope.dialect.stateless {
+    fn let_ask(&self, call: &mut Call, open: &Open, method: &'static str, peer: &Peer) -> Result<Asks, RpcError> {
+        if open.envelope.dialect.stateless {
             let tasks = call.abilities.tasks;
-            call.abilities = Abilities { tasks, ..request.meta.abilities };
+            call.abilities = Abilities { tasks, ..open.request.meta.abilities };
             let round = ThisRound::read(
                 &self.request_states,
                 &peer.caller,
-                request,
+                &open.request,
                 method,
                 call.target.name(),
                 &call.arguments,

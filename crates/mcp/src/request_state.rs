@@ -27,6 +27,8 @@ const STATE_BYTES_MAX: usize = 256 * 1024;
 /// States that were used and are not over yet: of one somebody, and of all.
 const USED_OF_ONE_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
+/// How often those that are over are forgotten at most.
+const FORGET_EVERY_MS: u64 = 1_000;
 const PURPOSE: &str = "request state";
 
 /// Signs states, and knows those that were used.
@@ -42,6 +44,8 @@ pub(crate) struct RequestStates {
 struct Used {
     until_ms: HashMap<Uuid, (u64, String)>,
     of: HashMap<String, usize>,
+    /// Before that none are forgotten again: to look at each for each new one would be much.
+    forget_at_ms: u64,
 }
 
 /// What one round of a call asked, and what it had been told before.
@@ -168,6 +172,10 @@ impl Used {
 
     /// Forgets those that are over: they are refused for that.
     fn forget(&mut self, now_ms: u64) {
+        if now_ms < self.forget_at_ms {
+            return;
+        }
+        self.forget_at_ms = now_ms + FORGET_EVERY_MS;
         self.until_ms.retain(|_, (until_ms, _)| *until_ms > now_ms);
         self.of.clear();
         for (_, owner) in self.until_ms.values() {

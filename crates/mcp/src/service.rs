@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tidegate_core::{Budget, Caller, LogLevel, Metadata, Registry};
 
 use crate::answer::{Answer, Message};
+use crate::calls::Open;
 use crate::encode::{Envelope, ResultType};
 use crate::in_flight::InFlight;
 use crate::jsonrpc::{Notification, Request, RequestId, Response, RpcError};
@@ -180,13 +181,13 @@ impl Service {
         let whole = |message| Ok(Answer::Whole(message));
         match request.method.as_str() {
             "tools/list" => whole(self.list_tools(&request, &envelope, peer)?),
-            "tools/call" => self.call_tool(request, envelope, guard, peer).await,
+            "tools/call" => self.call_tool(Open { request, envelope, guard }, peer).await,
             "resources/list" => whole(self.list_resources(&request, &envelope, peer).await?),
             "resources/templates/list" => whole(self.list_templates(&request, &envelope, peer)?),
-            "resources/read" => self.read_resource(request, envelope, guard, peer).await,
+            "resources/read" => self.read_resource(Open { request, envelope, guard }, peer).await,
             "prompts/list" => whole(self.list_prompts(&request, &envelope, peer)?),
-            "prompts/get" => self.get_prompt(request, envelope, guard, peer).await,
-            "completion/complete" => self.complete(request, envelope, guard, peer).await,
+            "prompts/get" => self.get_prompt(Open { request, envelope, guard }, peer).await,
+            "completion/complete" => self.complete(Open { request, envelope, guard }, peer).await,
             "tasks/get" if envelope.dialect.stateless => whole(self.get_task(&request, &envelope, peer).await?),
             "tasks/update" if envelope.dialect.stateless => whole(self.update_task(&request, &envelope, peer)?),
             "tasks/cancel" if envelope.dialect.stateless => whole(self.cancel_task(&request, &envelope, peer)?),

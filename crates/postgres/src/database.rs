@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tidegate_core::{Error, Principal};
+use tidegate_core::{Error, Handler, Principal};
 use tidegate_query::{
     Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, Transaction, stamp_of_shape,
 };
 
 use crate::catalog;
 use crate::connect::Target;
+use crate::handlers::{HandlerCatalog, HandlerChanges, HandlerCode, HandlerEntry, HandlerRecord, HandlerRows};
+use crate::identity::RunAs;
 use crate::inspect::Finding;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
@@ -31,6 +33,7 @@ const STAMP_KEPT_SECONDS: u64 = 5;
 /// to it, and is there again as soon as it can be reached.
 pub struct PostgresDatabase {
     server: Arc<Server>,
+    run_as: Arc<RunAs>,
     stamps: Stamps,
     opened: Instant,
 }
@@ -44,8 +47,9 @@ impl PostgresDatabase {
         let name: Arc<str> = name.into().into();
         let options = Arc::new(options);
         let pool = Pool::new(name.clone(), target, options.clone())?;
+        let run_as = Arc::new(options.run_as.clone());
         let server = Arc::new(Server::new(name, pool, options));
-        Ok(Self { server, stamps: Stamps::default(), opened: Instant::now() })
+        Ok(Self { server, run_as, stamps: Stamps::default(), opened: Instant::now() })
     }
 
     /// What the login role, and those that calls run as, could do beyond reading.
@@ -64,6 +68,44 @@ impl PostgresDatabase {
     /// Connections that calls hold now.
     pub fn connections_lent(&self) -> usize {
         self.server.pool.lent()
+    }
+
+    /// The handlers inside the database, as the roles see them that calls run as; nothing where the options ask for none.
+    ///
+    /// # Errors
+    /// `Unavailable` when the server cannot be reached, `NotFound` when there is no schema of handlers, `Forbidden` when
+    /// its owner has let in none of the roles.
+    pub async fn handlers(&self) -> Result<HandlerCatalog, Error> {
+        match &self.server.options.handlers {
+            Some(options) => self.server.handlers(options).await,
+            None => Ok(HandlerCatalog::default()),
+        }
+    }
+
+    /// Follows the handlers from those that are `known`; none where the options ask for no handlers.
+    pub fn handler_changes(&self, known: Option<HandlerCatalog>) -> Option<HandlerChanges> {
+        let options = self.server.options.handlers.clone()?;
+        Some(HandlerChanges::new(self.server.clone(), options, known))
+    }
+
+    /// The entry of the registry that `record` of `catalog` is behind. Rows are given by whatever `rows` makes of them.
+    ///
+    /// # Errors
+    /// Why it cannot be served though its database took it.
+    pub fn handler_entry(
+        &self,
+        catalog: &HandlerCatalog,
+        record: &Arc<HandlerRecord>,
+        rows: impl FnOnce(HandlerRows) -> Arc<dyn Handler>,
+    ) -> Result<HandlerEntry, String> {
+        let Some(options) = &self.server.options.handlers else { return Err("handlers are not asked for".to_owned()) };
+        let (server, schema) = (self.server.clone(), &options.schema);
+        let output_schema = record.output_schema()?;
+        let handler: Arc<dyn Handler> = match record.returns_rows {
+            true => rows(HandlerRows::new(server, record.clone(), schema, catalog)),
+            false => Arc::new(HandlerCode::new(server, record.clone(), schema, catalog, output_schema.clone())),
+        };
+        record.entry(handler, output_schema, &self.run_as)
     }
 
     async fn read_only(&self, principal: &Principal) -> Result<Lease, Error> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_core::{Error, ErrorKind, Principal, Proof};
 
 /// The role that a call runs as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,12 +92,21 @@ pub struct ClaimSettings {
     pub all: Option<String>,
     /// Settings and the claim that each holds.
     pub single: BTreeMap<String, String>,
+    /// Whether `auth.user_id` and `auth.tenant_id` say who calls, as handlers inside the database expect. Of somebody who showed
+    /// nothing both are empty.
+    pub for_handlers: bool,
 }
+
+/// The setting that holds the name of whoever calls a handler.
+pub(crate) const USER: &str = "auth.user_id";
+/// The setting that holds the tenant of whoever calls a handler.
+pub(crate) const TENANT: &str = "auth.tenant_id";
 
 impl ClaimSettings {
     /// The names of the settings, in the order of [`ClaimSettings::values`].
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.all.iter().chain(self.single.keys()).map(String::as_str)
+        let handlers = self.for_handlers.then_some([USER, TENANT]).into_iter().flatten();
+        self.all.iter().chain(self.single.keys()).map(String::as_str).chain(handlers)
     }
 
     /// What the settings hold for `principal`; a claim that it does not have is empty.
@@ -108,8 +117,20 @@ impl ClaimSettings {
             Some(Value::String(text)) => text,
             Some(other) => other.to_string(),
         });
+        let handlers = self.for_handlers.then(|| who(principal)).into_iter().flatten();
         // Text that the server could not take must not make two callers look alike, so it is spelled out.
-        all.chain(single).map(|text| text.replace('\0', "\\u0000")).collect()
+        all.chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
+    }
+}
+
+/// The verified name and tenant of `principal`; empty for somebody who showed nothing.
+pub(crate) fn who(principal: &Principal) -> [String; 2] {
+    match principal.proof {
+        Proof::Anonymous => [String::new(), String::new()],
+        Proof::Process | Proof::Key | Proof::Token => {
+            let tenant = claim_of(principal, "tenant").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+            [principal.subject.clone(), tenant]
+        }
     }
 }
 
@@ -182,12 +203,19 @@ mod tests {
             all: Some("request.jwt.claims".into()),
             single: [("app.tenant".to_owned(), "tenant".to_owned()), ("app.level".to_owned(), "level".to_owned())]
                 .into(),
+            for_handlers: true,
         };
         let caller = caller(json!({"tenant": "acme", "level": 7}));
-        assert_eq!(settings.names().collect::<Vec<_>>(), ["request.jwt.claims", "app.level", "app.tenant"]);
-        assert_eq!(
-            settings.values(&caller),
-            [r#"{"tenant":"acme","level":7,"sub":"ann","roles":["support"]}"#, "7", "acme"]
-        );
+        let names = ["request.jwt.claims", "app.level", "app.tenant", "auth.user_id", "auth.tenant_id"];
+        assert_eq!(settings.names().collect::<Vec<_>>(), names);
+        let all = r#"{"tenant":"acme","level":7,"sub":"ann","roles":["support"]}"#;
+        assert_eq!(settings.values(&caller), [all, "7", "acme", "ann", "acme"]);
+    }
+
+    #[test]
+    fn handlers_are_told_of_nobody_who_showed_nothing() {
+        let settings = ClaimSettings { for_handlers: true, ..ClaimSettings::default() };
+        assert_eq!(settings.values(&Principal::anonymous()), ["", ""]);
+        assert_eq!(settings.values(&Principal::owner()), ["owner", ""]);
     }
 }

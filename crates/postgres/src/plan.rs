@@ -1,7 +1,6 @@
 //! A statement that is prepared on a connection of its own and waits to be run.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -16,6 +15,7 @@ use crate::explain::Explained;
 use crate::lease::Lease;
 use crate::prepared::Prepared;
 use crate::pump;
+use crate::retrying;
 use crate::rows::{ErrorContext, Failure};
 use crate::running::{Bounds, Ending, Running};
 use crate::server::Server;
@@ -24,8 +24,6 @@ use crate::transaction::{self, COMMIT, ROLLBACK, ROLLBACK_AND_UNLOCK};
 
 /// Bytes of rows of a writing statement that are held until it is committed; beyond them they leave before.
 const HELD_BYTES_MAX: usize = 4 << 20;
-/// The first wait before a transaction is tried again; it doubles, and chance adds up to as much.
-const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// A statement that is prepared.
 pub(crate) struct PostgresPlan {
@@ -95,7 +93,7 @@ impl Plan for PostgresPlan {
                         return Err(error);
                     }
                     tries += 1;
-                    tokio::time::sleep(pause(tries)).await;
+                    tokio::time::sleep(retrying::pause(tries)).await;
                     lease = freed;
                 }
                 Attempt::Outdated(error, freed) => {
@@ -123,7 +121,11 @@ struct Run<'a> {
 impl Run<'_> {
     async fn attempt(&self, lease: Lease, prepared: Arc<Prepared>, has_begun: bool) -> Result<Attempt, Error> {
         let schema = prepared.schema.clone();
-        let context = ErrorContext { database: self.server.database.clone(), text: self.statement.text().into() };
+        let context = ErrorContext {
+            database: self.server.database.clone(),
+            text: self.statement.text().into(),
+            author: self.statement.author(),
+        };
         let bounds =
             Bounds { opening: (!has_begun).then(|| transaction::begin(self.transaction)), ending: self.ending() };
         let started = Running::start(lease, prepared, self.statement.parameters(), bounds, context.clone());
@@ -203,17 +205,9 @@ impl Run<'_> {
     fn ending(&self) -> Ending {
         let words = match self.statement.author() {
             _ if self.transaction.writes => return Ending::Later(COMMIT),
-            Author::Owner => ROLLBACK,
+            Author::Owner | Author::Handler => ROLLBACK,
             Author::Caller => ROLLBACK_AND_UNLOCK,
         };
         if self.server.options.pooler { Ending::Later(words) } else { Ending::Behind(words) }
     }
-}
-
-/// How long to wait before the next of so many tries.
-fn pause(tries: u32) -> Duration {
-    let least = RETRY_AFTER * 2_u32.saturating_pow(tries.saturating_sub(1).min(6));
-    // The clock's last digits are chance enough to part two callers that met.
-    let chance = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
-    least + least.mul_f64(f64::from(chance % 1_000) / 1_000.0)
 }

@@ -1,5 +1,7 @@
 //! The SQL that makes a suitable login role: one that owns nothing, inherits nothing and reads.
 
+use crate::handlers::SchemaName;
+
 /// What a role is to be made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleRequest {
@@ -9,6 +11,8 @@ pub struct RoleRequest {
     pub schemas: Vec<String>,
     /// Roles that calls run as. Without any the login itself reads.
     pub run_as: Vec<String>,
+    /// The schema whose handlers it is to call, if it is to call any.
+    pub handlers: Option<SchemaName>,
 }
 
 impl RoleRequest {
@@ -41,9 +45,27 @@ impl RoleRequest {
                 ));
             }
         }
+        if let Some(schema) = &self.handlers {
+            sql.push_str(&handlers(schema, &readers));
+        }
         sql.push_str(&format!("\n-- Now set its password, in psql: \\password {login}\n"));
         sql
     }
+}
+
+/// What calling the handlers of `schema` takes, for each of `readers`, which are identifiers.
+fn handlers(schema: &SchemaName, readers: &[String]) -> String {
+    let mut sql = format!("\n-- Calling the handlers of the schema {schema}.\n");
+    for reader in readers {
+        // The literal of a role's name holds an identifier.
+        sql.push_str(&format!("SELECT {schema}.grant_mcp_access('{}');\n", reader.replace('\'', "''")));
+    }
+    sql.push_str(
+        "-- A handler that writes runs in a transaction that says so, whatever the default is. It has the rights of its caller:\n\
+         -- grant what it writes, as in GRANT INSERT, UPDATE ON some_table TO ",
+    );
+    sql.push_str(&format!("{};\n", readers.first().map_or("", String::as_str)));
+    sql
 }
 
 /// `name` as an identifier of SQL, in quotes where it needs them.

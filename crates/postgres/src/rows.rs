@@ -7,10 +7,12 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use futures::Stream;
 use tidegate_core::Error;
+use tidegate_query::Author;
 use tokio::time::{Instant, Sleep};
 use tokio_postgres::RowStream;
 
 use crate::error;
+use crate::handlers::failure;
 use crate::values::BatchBuilder;
 
 /// Rows of a batch at most.
@@ -38,6 +40,7 @@ pub(crate) struct BatchStream {
 pub(crate) struct ErrorContext {
     pub(crate) database: std::sync::Arc<str>,
     pub(crate) text: std::sync::Arc<str>,
+    pub(crate) author: Author,
 }
 
 /// What went wrong between the rows.
@@ -51,6 +54,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn told(self, context: &ErrorContext) -> Error {
         match self {
+            Self::Server(error) if context.author == Author::Handler => failure::of_rows(&error, &context.database),
             Self::Server(error) => error::of_statement(&error, &context.database, &context.text),
             Self::Value(error) => error,
         }

@@ -11,6 +11,7 @@ use crate::catalog;
 use crate::composites;
 use crate::error;
 use crate::explain::Explained;
+use crate::handlers::{Exchanges, failure};
 use crate::inspect::{self, Finding};
 use crate::lease::Lease;
 use crate::options::{PostgresOptions, Tenancy};
@@ -26,11 +27,13 @@ pub(crate) struct Server {
     pub(crate) options: Arc<PostgresOptions>,
     /// What the login role could do beyond reading; known from the first connection on.
     findings: OnceCell<Vec<Finding>>,
+    /// Calls of handlers, written down.
+    pub(crate) exchanges: Exchanges,
 }
 
 impl Server {
     pub(crate) fn new(database: Arc<str>, pool: Pool, options: Arc<PostgresOptions>) -> Self {
-        Self { database, pool, options, findings: OnceCell::new() }
+        Self { database, pool, options, findings: OnceCell::new(), exchanges: Exchanges::default() }
     }
 
     /// What outlives the calls.
@@ -51,6 +54,11 @@ impl Server {
     pub(crate) fn owner(&self) -> Identity {
         let role = self.options.run_as.any_role().map(str::to_owned);
         Identity { role, claims: vec![String::new(); self.options.claims.names().count()] }
+    }
+
+    /// Whether handlers inside the database may write.
+    pub(crate) fn handlers_write(&self) -> bool {
+        self.options.handlers.as_ref().is_some_and(|handlers| handlers.writes)
     }
 
     /// The login role itself, for which nobody asks.
@@ -251,6 +259,9 @@ impl Server {
         statement: &Statement,
         identity: &Identity,
     ) -> Error {
+        if statement.author() == Author::Handler {
+            return failure::of_rows(refusal, &self.database);
+        }
         let told = error::of_statement(refusal, &self.database, statement.text());
         if refusal.code() != Some(&SqlState::UNDEFINED_TABLE) || refusal.is_closed() {
             return told;

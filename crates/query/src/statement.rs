@@ -31,6 +31,8 @@ pub enum Author {
     Caller,
     /// Whoever configured the node.
     Owner,
+    /// Whoever put code into the database that callers reach: what its errors say is nothing for them.
+    Handler,
 }
 
 /// What does not depend on the parameters' values.
@@ -64,6 +66,13 @@ impl Statement {
     pub fn of_owner(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
         let (text, placeholders) = (text.into(), parameters.len());
         let statement = Self::of(Written { text, dialect, author: Author::Owner, placeholders, parsed: None });
+        Self { parameters: parameters.into(), ..statement }
+    }
+
+    /// The call of a handler inside the database, with the values of its placeholders.
+    pub fn of_handler(text: impl Into<String>, parameters: Vec<Parameter>, dialect: SqlDialect) -> Self {
+        let (text, placeholders) = (text.into(), parameters.len());
+        let statement = Self::of(Written { text, dialect, author: Author::Handler, placeholders, parsed: None });
         Self { parameters: parameters.into(), ..statement }
     }
 

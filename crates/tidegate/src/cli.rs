@@ -77,7 +77,7 @@ impl Command {
             Self::Config(config) => config.run(options).await,
             Self::Key(key) => key.run(options),
             Self::Access(access) => access.run(options).await,
-            Self::Pg(pg) => pg.run(),
+            Self::Pg(pg) => pg.run(options).await,
             Self::Completions(completions) => completions.run(),
         }
     }

@@ -36,6 +36,7 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         let (message, code) = match self {
             Self::NobodyReads => return ExitCode::SUCCESS,
+            Self::Question(error) if error.is_told() => return ExitCode::from(FAILED),
             Self::Usage(message) => (message, USAGE),
             Self::Configuration(broken) => (format!("the configuration cannot be used\n{broken}"), USAGE),
             Self::Question(error) => (error.to_string(), FAILED),

@@ -11,6 +11,7 @@ mod connecting;
 mod demo_data;
 mod failure;
 mod fetching;
+mod following;
 mod logging;
 mod opened;
 mod options;

@@ -22,6 +22,7 @@ pub struct Node {
 }
 
 /// What a node offers from some moment on: databases, and entries that may lean on them.
+#[derive(Clone)]
 pub struct State {
     view: Arc<NodeView>,
     entries: SnapshotBuilder,

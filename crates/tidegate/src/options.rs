@@ -127,6 +127,11 @@ impl Options {
         Self { config: Some(file), ..self.clone() }
     }
 
+    /// How long a call may take, if somebody says so.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// The bounds of calls whose answers go to `audience`.
     pub(crate) fn limits_for(&self, audience: Audience) -> LimitFlags {
         let (timeout, inline_bytes, inline_rows) = (self.timeout, self.inline_bytes, self.inline_rows);

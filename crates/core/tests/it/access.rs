@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::{
-    Access, Acl, Allowed, CacheHint, Caller, CompletionRequest, Grants, Network, Origin, Principal, Reference,
+    Access, Acl, Allowed, CacheHint, Caller, CompletionRequest, Grants, Network, OnlyFor, Origin, Principal, Reference,
     ResourceTemplate, SnapshotBuilder, Target, Tool, Toolset, TransportKind, UriTemplate,
 };
 
@@ -74,6 +74,57 @@ async fn what_is_hidden_answers_as_if_it_were_absent() {
     assert_eq!(snapshot.templates(&stranger).count(), 0);
     assert_eq!(snapshot.media_type("x://secret", &stranger), None);
     assert_eq!(snapshot.tools(&friend).count(), 1);
+}
+
+#[tokio::test]
+async fn what_asks_who_calls_is_in_no_list_of_nobodys_and_says_so_when_called() {
+    let asking = Access { asks_who: true, ..Access::default() };
+    let mut prompt = prompt_that_says("mine", "");
+    prompt.access = asking.clone();
+    let mut resource = resource_that_says("x://mine", "");
+    resource.access = asking.clone();
+    let mut template = ResourceTemplate::new(UriTemplate::parse("y://{mine}").unwrap(), "mine", saying(""));
+    template.access = asking.clone();
+    let unseen = Access { asks_who: true, ..demanding(&["see"]) };
+    let entries = SnapshotBuilder::new()
+        .tool(tool_that_says("mine", "").with_access(asking))
+        .tool(tool_that_says("unseen", "").with_access(unseen))
+        .prompt(prompt)
+        .resource(resource)
+        .template(template);
+    let host = Host::new(entries);
+    let nobody = Caller::new(Principal::anonymous(), Origin { transport: TransportKind::StreamableHttp, peer: None });
+    let targets = [
+        Target::Tool("mine".to_owned()),
+        Target::Prompt("mine".to_owned()),
+        Target::Resource("x://mine".to_owned()),
+        Target::Resource("y://1".to_owned()),
+    ];
+    for target in targets {
+        let refused = host.ask(called_by(&nobody, call(target.clone()))).await;
+        assert!(refused.starts_with("refused unauthenticated: "), "{target:?}: {refused}");
+        let answered = host.ask(called_by(&somebody("ann", &[]), call(target.clone()))).await;
+        assert!(answered.ends_with("done {}"), "{target:?}: {answered}");
+    }
+    // What they could not reach as somebody either does not exist for them.
+    assert!(host.ask(called_by(&nobody, tool_call("unseen"))).await.starts_with("refused not_found: "));
+    let snapshot = host.registry.snapshot();
+    assert_eq!(snapshot.tools(&nobody).count(), 0);
+    assert_eq!(snapshot.prompts(&nobody).count(), 0);
+    assert_eq!(snapshot.resources(&nobody).count(), 0);
+    assert_eq!(snapshot.templates(&nobody).count(), 0);
+    assert!(!snapshot.cache().public, "what depends on who calls is nothing for shared caches");
+}
+
+#[tokio::test]
+async fn whoever_brought_an_entry_may_say_whom_it_is_for() {
+    let only_for = OnlyFor::new(|principal| principal.subject == "ann");
+    let access = Access { only_for: Some(only_for), ..Access::default() };
+    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("hers", "").with_access(access)));
+    assert!(host.ask(called_by(&somebody("ann", &[]), tool_call("hers"))).await.ends_with("done {}"));
+    let bob = somebody("bob", &[]);
+    assert!(host.ask(called_by(&bob, tool_call("hers"))).await.starts_with("refused not_found: "));
+    assert_eq!(names(&host, &bob), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -51,6 +51,16 @@ async fn the_resource_itself_comes_first_then_the_template_with_most_text() {
 }
 
 #[tokio::test]
+async fn of_templates_with_as_much_text_the_longer_one_answers() {
+    let entries = SnapshotBuilder::new().template(template("a://{b}")).template(template("a://{longer}"));
+    let call = call(Target::Resource("a://1".to_owned()));
+    insta::assert_snapshot!(Host::new(entries).ask(call).await, @r#"
+    text a://{longer} longer="1"
+    done {}
+    "#);
+}
+
+#[tokio::test]
 async fn a_hidden_template_leaves_the_uri_to_nobody() {
     insta::assert_snapshot!(check("data://shop/hidden/7").await, @r#"refused not_found: there is no resource "data://shop/hidden/7""#);
 }

@@ -68,7 +68,7 @@ impl CallToolEncoder {
             // Clients that do not read structured content get the same as text.
             piece.push_str(&self.block(&Content::text(value.get())));
         }
-        if let Some(error) = failure {
+        if let Some(error) = failure.filter(|error| !error.is_told()) {
             piece.push_str(&self.block(&Content::text(error.to_string())));
         }
         piece.push_str(&self.beginning());
@@ -80,6 +80,15 @@ impl CallToolEncoder {
         piece.push_str(if failure.is_some() { "\"isError\":true" } else { "\"isError\":false" });
         piece.push_str(&self.envelope.close(metadata, None, true));
         piece.into()
+    }
+
+    /// What a client must declare, and who it is, it has to mend itself.
+    fn is_no_affair_of_the_model(&self, error: &Error) -> bool {
+        let is_for_client = match error.kind() {
+            ErrorKind::Incapable => self.envelope.dialect.stateless,
+            kind => kind == ErrorKind::Unauthenticated,
+        };
+        is_for_client && !self.has_begun
     }
 
     fn may_carry(&self, structured: &str) -> bool {
@@ -109,10 +118,7 @@ impl ReplyEncoder for CallToolEncoder {
     fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
-            // What a client must declare is no affair of the model.
-            Outcome::Failed(error)
-                if error.kind() == ErrorKind::Incapable && self.envelope.dialect.stateless && !self.has_begun =>
-            {
+            Outcome::Failed(error) if self.is_no_affair_of_the_model(&error) => {
                 let error = RpcError::from_error(&error, None, self.envelope.dialect);
                 (self.envelope.error(&error), Some(error.code))
             }

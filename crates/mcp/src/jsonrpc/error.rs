@@ -41,6 +41,9 @@ impl RpcError {
     pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32_022;
     /// A resource that does not exist, up to 2025-11-25.
     const LEGACY_RESOURCE_NOT_FOUND: i64 = -32_002;
+    /// An entry that asks who calls, of somebody who has not shown it. The code is older than the rule that the
+    /// specification alone gives codes of its range, and what handlers inside databases have always answered.
+    pub const UNAUTHENTICATED: i64 = -32_001;
     /// Refusals that the specification gives no code; outside the range it reserves.
     pub const REFUSED: i64 = -31_000;
 
@@ -88,8 +91,9 @@ impl RpcError {
             }
             ErrorKind::InvalidArguments | ErrorKind::NotFound => Self::INVALID_PARAMS,
             ErrorKind::Internal => Self::INTERNAL_ERROR,
+            ErrorKind::Failed => error.code().unwrap_or(Self::INTERNAL_ERROR),
+            ErrorKind::Unauthenticated => Self::UNAUTHENTICATED,
             ErrorKind::Forbidden
-            | ErrorKind::Unauthenticated
             | ErrorKind::RateLimited
             | ErrorKind::TimedOut
             | ErrorKind::Cancelled

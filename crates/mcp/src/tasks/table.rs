@@ -4,15 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use tidegate_core::{Caller, Owner, Registry};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::entry::Entry;
 use super::folder::TaskFolder;
 use super::record::{Ending, Facts, Record, Status, TaskId};
 use crate::jsonrpc::RpcError;
+
+/// How often it is looked which tasks are over.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The bounds of tasks.
 #[derive(Debug, Clone, Copy)]
@@ -77,12 +81,16 @@ struct Table {
     entries: HashMap<TaskId, Entry>,
     kept: Kept,
     kept_of: HashMap<Owner, Kept>,
+    /// When it is looked again which are over: to look at each task for each new one would be much.
+    look_at: Option<Instant>,
 }
 
 /// How many tasks are kept, and how long their results are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Kept {
     tasks: usize,
+    /// Of these those that go on.
+    running: usize,
     bytes: u64,
 }
 
@@ -150,11 +158,7 @@ impl Tasks {
             None => false,
         };
         let Record { facts, ending } = record;
-        let mut table = self.table.lock();
-        table.count(&facts.owner, |kept| kept.bytes += facts.bytes);
-        if let Some(entry) = table.entries.get_mut(&id) {
-            entry.end(facts, (!is_written).then_some(ending));
-        }
+        self.table.lock().end(id, facts, (!is_written).then_some(ending));
     }
 
     /// What `look` finds in the task `id`.
@@ -228,18 +232,34 @@ fn told(error: &std::io::Error) {
 
 impl Table {
     fn insert(&mut self, entry: Entry) {
-        let bytes = entry.facts.bytes;
-        self.count(&entry.facts.owner, |kept| *kept = Kept { tasks: kept.tasks + 1, bytes: kept.bytes + bytes });
+        self.count(&entry.facts.owner, |kept| {
+            kept.tasks += 1;
+            kept.running += usize::from(entry.job.is_some());
+            kept.bytes += entry.facts.bytes;
+        });
         self.entries.insert(entry.facts.id, entry);
     }
 
     fn remove(&mut self, id: TaskId) {
-        let Some(Entry { facts, .. }) = self.entries.remove(&id) else { return };
+        let Some(Entry { facts, job, .. }) = self.entries.remove(&id) else { return };
         self.count(&facts.owner, |kept| {
-            *kept = Kept { tasks: kept.tasks - 1, bytes: kept.bytes.saturating_sub(facts.bytes) };
+            kept.tasks -= 1;
+            kept.running -= usize::from(job.is_some());
+            kept.bytes -= facts.bytes;
         });
         if self.kept_of.get(&facts.owner).is_some_and(|kept| kept.tasks == 0) {
             self.kept_of.remove(&facts.owner);
+        }
+    }
+
+    /// Ends a task that goes on.
+    fn end(&mut self, id: TaskId, facts: Facts, ending: Option<Ending>) {
+        self.count(&facts.owner, |kept| {
+            kept.running -= 1;
+            kept.bytes += facts.bytes;
+        });
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.end(facts, ending);
         }
     }
 
@@ -250,7 +270,11 @@ impl Table {
     }
 
     /// Takes away the tasks whose time is over; one that goes on stays until it has ended.
-    fn take_over(&mut self, now: chrono::DateTime<Utc>) -> Vec<TaskId> {
+    fn take_over(&mut self, now: DateTime<Utc>) -> Vec<TaskId> {
+        if self.look_at.is_some_and(|at| Instant::now() < at) {
+            return Vec::new();
+        }
+        self.look_at = Some(Instant::now() + LOOK_EVERY);
         let is_over = |entry: &Entry| entry.facts.status.is_terminal() && entry.facts.is_over(now);
         let over: Vec<TaskId> =
             self.entries.values().filter(|entry| is_over(entry)).map(|entry| entry.facts.id).collect();
@@ -269,8 +293,7 @@ impl Table {
         if of_one.tasks >= limits.kept_of_one_max || of_one.bytes >= limits.kept_bytes_of_one_max {
             return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));
         }
-        let running = self.entries.values().filter(|entry| entry.job.is_some() && entry.facts.owner == *owner).count();
-        if running >= limits.running_of_one_max {
+        if of_one.running >= limits.running_of_one_max {
             return refuse(format!("more than {} of your tasks go on; wait until one ends", limits.running_of_one_max));
         }
         Ok(())

@@ -24,10 +24,19 @@ pub(crate) use tool::tool;
 use serde_json::{Map, Value};
 use tidegate_core::{Annotations, Icon, Role};
 
+use crate::revision::Dialect;
+
 /// Adds `key` unless there is no value.
 fn put(object: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         object.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Further facts, to revisions that keep a place for them.
+fn meta(object: &mut Map<String, Value>, meta: &Map<String, Value>, dialect: &Dialect) {
+    if dialect.titles && !meta.is_empty() {
+        object.insert("_meta".to_owned(), Value::Object(meta.clone()));
     }
 }
 

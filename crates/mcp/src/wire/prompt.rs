@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::{Content, Prompt, Role};
 
-use super::{content_block, icons, put};
+use super::{content_block, icons, meta, put};
 use crate::revision::Dialect;
 
 /// The prompt as the revision knows it.
@@ -24,6 +24,7 @@ pub(crate) fn prompt(prompt: &Prompt, dialect: &Dialect) -> Value {
         Value::Object(object)
     });
     object.insert("arguments".to_owned(), arguments.collect());
+    meta(&mut object, &prompt.meta, dialect);
     Value::Object(object)
 }
 

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use tidegate_core::{Annotations, Icon, Resource, ResourceTemplate};
 
-use super::{annotations, icons, put};
+use super::{annotations, icons, meta, put};
 use crate::revision::Dialect;
 
 /// The resource as the revision knows it.
@@ -17,6 +17,7 @@ pub(crate) fn resource(resource: &Resource, dialect: &Dialect) -> Value {
     describe(&mut object, title, resource.description.as_ref(), resource.mime_type.as_ref(), dialect);
     decorate(&mut object, resource.annotations.as_ref(), &resource.icons, dialect);
     put(&mut object, "size", resource.size_bytes);
+    meta(&mut object, &resource.meta, dialect);
     Value::Object(object)
 }
 
@@ -28,6 +29,7 @@ pub(crate) fn resource_template(template: &ResourceTemplate, dialect: &Dialect) 
     let title = template.title.as_ref();
     describe(&mut object, title, template.description.as_ref(), template.mime_type.as_ref(), dialect);
     decorate(&mut object, template.annotations.as_ref(), &template.icons, dialect);
+    meta(&mut object, &template.meta, dialect);
     Value::Object(object)
 }
 

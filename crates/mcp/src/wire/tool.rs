@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use tidegate_core::{Tool, ToolAnnotations};
 
-use super::{icons, put};
+use super::{icons, meta, put};
 use crate::revision::Dialect;
 
 /// The tool as the revision knows it.
@@ -29,9 +29,7 @@ pub(crate) fn tool(tool: &Tool, dialect: &Dialect) -> Value {
     if let Some(hints) = tool.annotations.as_ref().filter(|_| dialect.annotations) {
         object.insert("annotations".to_owned(), tool_annotations(hints));
     }
-    if dialect.titles && !tool.meta.is_empty() {
-        object.insert("_meta".to_owned(), Value::Object(tool.meta.clone()));
-    }
+    meta(&mut object, &tool.meta, dialect);
     Value::Object(object)
 }
 

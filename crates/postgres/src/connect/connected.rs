@@ -3,11 +3,15 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_postgres::error::DbError;
 use tokio_postgres::{AsyncMessage, Client, Connection, SimpleQueryMessage};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -17,6 +21,18 @@ use super::target::SessionRole;
 /// How long a connection that nobody needs any more may take for outstanding answers and its goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Remarks of the server that wait for whoever listens to them; further ones are lost.
+const REMARKS_MAX: usize = 1000;
+
+/// Where the server's remarks go beside the log.
+type Listener = Arc<Mutex<Option<mpsc::Sender<DbError>>>>;
+
+/// Where what the server says of itself goes.
+struct Heard {
+    listener: Listener,
+    notified: watch::Sender<u64>,
+}
+
 /// An open, authenticated connection. Dropped, it says goodbye to the server and ends; what it is busy with then may
 /// take a second more before it is cancelled.
 pub struct Connected {
@@ -24,7 +40,10 @@ pub struct Connected {
     server_version: ServerVersion,
     encrypted: bool,
     canceller: Canceller,
+    listener: Listener,
     task: JoinHandle<()>,
+    /// How many notifications have come.
+    notifications: watch::Receiver<u64>,
     /// Tells the task that nobody needs the connection any more.
     unneeded: DropGuard,
 }
@@ -43,8 +62,12 @@ impl Connected {
     {
         let server_version = ServerVersion::parse(connection.parameter("server_version").unwrap_or_default());
         let unneeded = CancellationToken::new();
-        let task = tokio::spawn(move_bytes(connection, unneeded.clone(), canceller.clone()));
-        Self { client, server_version, encrypted, canceller, task, unneeded: unneeded.drop_guard() }
+        let listener = Listener::default();
+        let (notified, notifications) = watch::channel(0);
+        let heard = Heard { listener: listener.clone(), notified };
+        let task = tokio::spawn(move_bytes(connection, unneeded.clone(), canceller.clone(), heard));
+        let unneeded = unneeded.drop_guard();
+        Self { client, server_version, encrypted, canceller, listener, task, notifications, unneeded }
     }
 
     /// The client.
@@ -67,6 +90,11 @@ impl Connected {
         self.encrypted
     }
 
+    /// Waits for a notification; those that come meanwhile count as one. False when the connection has ended.
+    pub(crate) async fn notified(&mut self) -> bool {
+        self.notifications.changed().await.is_ok()
+    }
+
     /// Whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.client.is_closed() || self.task.is_finished()
@@ -75,6 +103,14 @@ impl Connected {
     /// What cancels the statement that the connection is busy with.
     pub fn canceller(&self) -> Canceller {
         self.canceller.clone()
+    }
+
+    /// What the server remarks from now on (`NOTICE` and its like), in order. Each is there before the answer that it
+    /// belongs to has ended. Who listened before hears no more.
+    pub(crate) fn remarks(&self) -> mpsc::Receiver<DbError> {
+        let (sender, receiver) = mpsc::channel(REMARKS_MAX);
+        *self.listener.lock() = Some(sender);
+        receiver
     }
 
     /// Says goodbye to the server and waits until the connection has ended, which takes three seconds at most: one
@@ -120,8 +156,12 @@ const IS_STANDBY: &str = "SELECT pg_catalog.pg_is_in_recovery()";
 ///
 /// A server that computes does not notice that nobody listens any more, and the driver reads an answer to its last row
 /// even if nobody wants it: what is still outstanding then is cancelled.
-async fn move_bytes<S, T>(mut connection: Connection<S, T>, unneeded: CancellationToken, canceller: Canceller)
-where
+async fn move_bytes<S, T>(
+    mut connection: Connection<S, T>,
+    unneeded: CancellationToken,
+    canceller: Canceller,
+    heard: Heard,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -131,7 +171,12 @@ where
                 // What a notice says may be anybody's data.
                 Some(Ok(AsyncMessage::Notice(notice))) => {
                     tracing::debug!(severity = notice.severity(), code = notice.code().code(), "postgres notice");
+                    if let Some(listener) = heard.listener.lock().as_ref() {
+                        // Nobody waits for room: what is too much is lost.
+                        let _ = listener.try_send(notice);
+                    }
                 }
+                Some(Ok(AsyncMessage::Notification(_))) => heard.notified.send_modify(|count| *count += 1),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     let code = error.code().map(|code| code.code().to_owned());

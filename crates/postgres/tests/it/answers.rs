@@ -269,7 +269,8 @@ async fn the_role_that_is_proposed_has_nothing_to_complain_of() {
     let scene = Scene::new("CREATE TABLE t (a int); INSERT INTO t VALUES (7)").await;
     let login = format!("{}_proposed", scene.name);
     let run_as = vec![format!("{}_seer", scene.name)];
-    let request = RoleRequest { login: login.clone(), schemas: vec!["public".into()], run_as: run_as.clone() };
+    let request =
+        RoleRequest { login: login.clone(), schemas: vec!["public".into()], run_as: run_as.clone(), handlers: None };
     scene.run(&request.sql()).await;
     scene.run(&format!("ALTER ROLE {login} PASSWORD 'right'")).await;
     let options =

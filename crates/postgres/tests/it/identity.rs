@@ -35,6 +35,7 @@ fn options(scene: &Scene) -> PostgresOptions {
         claims: ClaimSettings {
             all: Some("request.jwt.claims".into()),
             single: [("app.tenant".to_owned(), "tenant".to_owned())].into(),
+            for_handlers: false,
         },
         connections_max: 3,
         // Longer than a hundred callers on three connections need on any machine.

@@ -7,6 +7,8 @@ mod attempts; // What gets out of a transaction that only reads, and past a role
 mod cancellation; // What stops a statement, and what becomes of its connection.
 mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
+mod handlers_install; // The schema of handlers: made, renewed, taken away, and nothing else touched.
+mod handlers_testing; // Test files of handlers: what they report, and that they leave nothing behind.
 mod held_script; // What holds a server or a pooler for a test.
 mod identity; // Roles, claims, and row-level security under load.
 mod outages; // Restarts, killed backends, dropped tables and full disks, under load.

@@ -34,7 +34,7 @@ impl Executor {
         let store = self.store.as_ref().ok_or_else(no_store)?;
         question.statement.check_parameters()?;
         let is_task = reply.become_task();
-        // Engines that bound their work by the job's deadline look at it once, when they begin.
+        // Before the first step: what is stored has a time limit of its own.
         job.extend(store.limits().timeout);
         let known = self.known(&question, job).await;
         if let Some(result) = &known.result {

@@ -10,6 +10,7 @@ use tidegate_transport::http::{self, HttpOptions};
 use crate::address::listen;
 use crate::connecting;
 use crate::failure::Failure;
+use crate::following;
 use crate::opened::{Opened, Sources};
 use crate::options::{Audience, Options};
 use crate::quantity;
@@ -110,6 +111,7 @@ pub(crate) async fn serve(
     }
     if opened.has_file {
         reload::follow(opened.assembly.clone(), opened.loaded.path(), opened.seen.clone(), shutdown.graceful.clone())?;
+        following::follow(opened.assembly.clone(), shutdown.graceful.clone());
     }
     let node = opened.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());

@@ -10,6 +10,7 @@ use tidegate_transport::stdio::{self, StdioOptions};
 use crate::bridge::{self, Bridge};
 use crate::connecting;
 use crate::failure::Failure;
+use crate::following;
 use crate::opened::{Opened, Sources};
 use crate::options::{Audience, Options};
 use crate::reload;
@@ -51,6 +52,7 @@ impl Stdio {
                 opened.seen.clone(),
                 shutdown.graceful.clone(),
             )?;
+            following::follow(opened.assembly.clone(), shutdown.graceful.clone());
         }
         if std::io::stdin().is_terminal() {
             connecting::announce_stdio(&self.paths, &opened);

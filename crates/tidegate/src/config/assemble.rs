@@ -13,11 +13,14 @@ use tidegate_core::{
     Allowed, Authenticator as _, Budget, CacheHint, CallLimits, Grants, Limits, NamePattern, SnapshotBuilder, Toolset,
 };
 use tidegate_engines::Engine;
+use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges};
 use tidegate_query::Database;
 use tidegate_tools::DISCOVER;
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
+use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
+use super::handlers::Served;
 use super::problem::Problem;
 use super::types::Config;
 use super::{Broken, Loaded, doubles, entries, identity};
@@ -45,6 +48,10 @@ pub(crate) struct Assembly {
     generation: AtomicU64,
     /// Databases that are open: one that stays the same stays open.
     open: Mutex<OpenDatabases>,
+    /// What is served now.
+    served: Mutex<Option<Served>>,
+    /// Tells of each generation that was entered.
+    entries: watch::Sender<u64>,
 }
 
 /// What became of a configuration.
@@ -74,6 +81,8 @@ impl Assembly {
             entered: Mutex::default(),
             generation: AtomicU64::new(0),
             open: Mutex::default(),
+            served: Mutex::default(),
+            entries: watch::Sender::new(0),
         }
     }
 
@@ -115,14 +124,48 @@ impl Assembly {
     /// Everything that is wrong with it; then nothing has changed.
     pub(crate) async fn enter(&self, loaded: &Arc<Loaded>) -> Result<Assembled, Broken> {
         let generation = self.generation.load(Ordering::Relaxed) + 1;
-        let (state, gate, open, assembled) = self.prepare(loaded, generation).await?;
+        let (declared, gate, open, mut assembled) = self.prepare(loaded, generation).await?;
+        let now = Served::read(declared, &open, &mut assembled.warnings).await;
+        let state = now.state(&mut assembled.warnings);
         *self.open.lock() = open;
         *self.entered.lock() = Some(loaded.clone());
+        // Held until all is in place, so that no handlers of the configuration before come after it.
+        let mut served = self.served.lock();
+        *served = Some(now);
         self.generation.store(generation, Ordering::Relaxed);
         // Between the two nobody reaches anything; doors ask again until they belong together.
         self.doorkeeper.swap(gate);
         self.node.enter(state);
+        drop(served);
+        self.entries.send_replace(generation);
         Ok(assembled)
+    }
+
+    /// Tells of each generation of the configuration that was entered.
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
+        self.entries.subscribe()
+    }
+
+    /// What follows the handlers of each database, by its name.
+    pub(crate) fn handler_changes(&self) -> Vec<(String, HandlerChanges)> {
+        self.served.lock().as_ref().map(Served::changes).unwrap_or_default()
+    }
+
+    /// The handlers of the database `name` are those of `catalog` now, if the configuration is still that of
+    /// `generation`.
+    pub(crate) fn refresh_handlers(&self, generation: u64, name: &str, catalog: HandlerCatalog) {
+        let mut served = self.served.lock();
+        let Some(now) = served.as_mut().filter(|_| self.generation.load(Ordering::Relaxed) == generation) else {
+            return;
+        };
+        let count = catalog.handlers.len();
+        now.refresh(name, catalog);
+        let mut warnings = Vec::new();
+        self.node.enter(now.state(&mut warnings));
+        tracing::info!(database = name, handlers = count, "the handlers have changed");
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
     }
 
     /// Reads the keys again for the configuration in force. A key that was revoked ends so, whatever is wrong with a

@@ -135,6 +135,16 @@ impl OpenDatabases {
         self.by_name.values().map(|opened| opened.database.clone())
     }
 
+    /// Those with handlers, by name.
+    pub(super) fn with_handlers(&self) -> impl Iterator<Item = (&str, &Arc<PostgresDatabase>)> {
+        self.by_name.values().filter(|opened| opened.entry.handlers.is_some()).filter_map(|opened| {
+            match &opened.looked_at {
+                LookedAt::Postgres(postgres) => Some((opened.entry.name.as_str(), postgres)),
+                LookedAt::Files(_) | LookedAt::Nothing => None,
+            }
+        })
+    }
+
     /// Looks at files whose globs nothing fits, and at the PostgreSQL databases that are not in `known`: whether they
     /// answer, and what their roles could do beyond reading.
     pub(super) async fn inspect(&self, known: &Self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
@@ -211,6 +221,7 @@ fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> 
         ("pgbouncer", entry.pgbouncer),
         ("max_cost", entry.max_cost.is_some()),
         ("connection_wait", entry.connection_wait.is_some()),
+        ("handlers", entry.handlers.is_some()),
         ("lock_timeout", entry.lock_timeout.is_some()),
     ];
     let misplaced = of_postgres.into_iter().filter(|(_, is_said)| *is_said && entry.postgres.is_none());

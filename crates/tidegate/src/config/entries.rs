@@ -321,7 +321,7 @@ fn access(names: &[String], from: &FromEntry, path: &str) -> Result<Access, Prob
     });
     problems.append(&mut wrong);
     if problems.is_empty() {
-        Ok(Access { names: names.to_vec(), toolset: None, acl: Acl { transports, networks } })
+        Ok(Access { names: names.to_vec(), acl: Acl { transports, networks }, ..Access::default() })
     } else {
         Err(problems)
     }

@@ -6,6 +6,7 @@ mod document;
 mod doubles;
 mod entries;
 mod expand;
+mod handlers;
 mod identity;
 mod postgres;
 mod problem;

@@ -1,11 +1,12 @@
 //! From an entry of the file to a PostgreSQL database.
 
 use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::handlers::{HandlerOptions, SchemaName, SchemaNameError};
 use tidegate_postgres::{ClaimSettings, PostgresDatabase, PostgresOptions, RunAs, Tenancy};
 
 use super::problem::Problem;
 use super::quantities::SecretText;
-use super::types::{Config, DatabaseEntry, RoleChoice, TenancyEntry};
+use super::types::{Config, DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TenancyEntry};
 
 /// Connections that a database may be given at most.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -26,6 +27,13 @@ pub(super) fn database(
         let message = format!("{setting} is no setting of one's own; it needs a prefix and a dot, as app.tenant");
         problems.push(wrong(if entry.claims.as_ref() == Some(setting) { "claims" } else { "settings" }, message));
     }
+    let handlers = match entry.handlers.as_ref().map(handlers).transpose() {
+        Ok(handlers) => handlers,
+        Err(error) => {
+            problems.push(wrong("handlers", error.to_string()));
+            None
+        }
+    };
     if entry.connections.is_some_and(|count| count == 0 || count > CONNECTIONS_MAX) {
         problems.push(wrong("connections", format!("must be 1 to {CONNECTIONS_MAX}")));
     }
@@ -33,7 +41,11 @@ pub(super) fn database(
     let default = PostgresOptions::default();
     let options = PostgresOptions {
         run_as,
-        claims: ClaimSettings { all: entry.claims.clone(), single: entry.settings.clone() },
+        claims: ClaimSettings {
+            all: entry.claims.clone(),
+            single: entry.settings.clone(),
+            for_handlers: handlers.is_some(),
+        },
         tenancy: match entry.tenancy {
             TenancyEntry::Roles => Tenancy::Roles,
             TenancyEntry::Settings => Tenancy::Settings,
@@ -47,9 +59,18 @@ pub(super) fn database(
         answers_kept: entry.cache.map(|time| time.0),
         lock_timeout: entry.lock_timeout.map_or(default.lock_timeout, |time| time.0),
         idle_timeout: default.idle_timeout,
+        handlers,
     };
     PostgresDatabase::open(entry.name.clone(), target, options)
         .map_err(|error| vec![wrong("postgres", error.to_string())])
+}
+
+fn handlers(entry: &HandlersEntry) -> Result<HandlerOptions, SchemaNameError> {
+    let (schema, writes, audit) = match entry {
+        HandlersEntry::Schema(schema) => (schema, false, false),
+        HandlersEntry::Said(SaidHandlers { schema, writes, audit }) => (schema, *writes, *audit),
+    };
+    Ok(HandlerOptions { schema: SchemaName::parse(schema)?, writes, audit })
 }
 
 /// The role that calls run as; of roles of the file, the one that stands first there counts first.

@@ -1,7 +1,6 @@
 //! The consent of the person behind a call, which a declared tool has before it does anything.
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use tidegate_core::{Error, ErrorKind, InputAnswer, InputRequest, ReplySender};
 
 use super::input::Input;
@@ -11,7 +10,7 @@ use super::{Problem, TextTemplate};
 const VALUE_CHARACTERS_MAX: usize = 200;
 /// Values of a list that are shown; of a longer one it is told how many more there are.
 const LIST_VALUES_SHOWN: usize = 20;
-/// The field of the form.
+/// What is asked for, and the field of the form.
 const FIELD: &str = "confirm";
 
 /// What a person is asked to agree to.
@@ -51,13 +50,12 @@ impl Consent {
             let input = self.inputs.iter().find(|input| input.name == name);
             input.map(|input| shown(input.value(arguments))).unwrap_or_default()
         });
-        let key = self.key(&question, arguments);
         let schema = json!({
             "type": "object",
             "properties": {FIELD: {"type": "boolean", "title": "Yes, do it"}},
             "required": [FIELD],
         });
-        match reply.ask_for(&key, InputRequest::form(question, schema)).await {
+        match reply.ask_for(FIELD, InputRequest::form(question, schema)).await {
             Ok(InputAnswer::Accepted(filled)) if filled.get(FIELD) == Some(&Value::Bool(true)) => Ok(()),
             Ok(InputAnswer::Accepted(_) | InputAnswer::Declined) => Err(withheld("did not agree")),
             Ok(_) => Err(withheld("did not choose")),
@@ -67,15 +65,6 @@ impl Consent {
             )),
             Err(error) => Err(error),
         }
-    }
-
-    /// Names the question by what it asks and by all values, so that an answer counts for nothing else: neither for what
-    /// the person said in a later round, nor for what a new configuration asks.
-    fn key(&self, question: &str, arguments: &Map<String, Value>) -> String {
-        let values: Vec<&Value> = self.inputs.iter().map(|input| input.value(arguments)).collect();
-        let digest = Sha256::digest(json!([question, values]).to_string());
-        let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        format!("{FIELD}.{digits}")
     }
 }
 

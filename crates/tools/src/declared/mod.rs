@@ -11,6 +11,7 @@ mod input;
 mod prompt;
 mod question;
 mod resource;
+mod rows_tool;
 mod sql_tool;
 mod text_template;
 mod uri_variables;
@@ -26,6 +27,7 @@ pub use http_tool::DeclaredHttpTool;
 pub use input::{Input, InputKind, Scalar};
 pub use prompt::{DeclaredPrompt, PromptPart};
 pub use resource::{DeclaredResource, Prepared, ResourceSource};
+pub use rows_tool::{RowsSource, rows_handler, with_row_arguments};
 pub use sql_tool::SqlTool;
 pub use text_template::TextTemplate;
 

@@ -149,7 +149,7 @@ pub(super) fn shape() -> Map<String, Value> {
 /// The arguments of every tool whose answers may be stored, besides.
 const PAGING_ARGUMENTS: [&str; 3] = ["delivery", "cursor", "no_cache"];
 
-fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
+pub(super) fn with_paging(mut shape: Map<String, Value>) -> Map<String, Value> {
     let described = "The next page: the cursor of an answer, with the same arguments";
     let schemas = [
         json!({"enum": Delivery::ALL.map(Delivery::name)}),

@@ -14,7 +14,7 @@
 //! - `figures`: health, readiness, metrics.
 //! - `shutdown`: what runs may end.
 //! - `web_socket`, `http_sse`: the transports on whose connections many requests share; `level`: that after whatever
-//!   happened everything is back to where it was.
+//!   happened everything is back to where it was; `sharing`: what both do alike.
 
 mod asking;
 mod bodies;
@@ -34,6 +34,7 @@ mod rest;
 mod results;
 mod resume;
 mod sessions;
+mod sharing;
 mod shutdown;
 mod status;
 mod streaming;

@@ -46,6 +46,8 @@ pub(crate) struct DatabaseEntry {
     pub(crate) pgbouncer: bool,
     /// PostgreSQL: the most that the planner may expect a caller's own SQL to cost, in its units.
     pub(crate) max_cost: Option<f64>,
+    /// PostgreSQL: the schema whose handlers are served as tools, resources and prompts; tidegate pg install makes it.
+    pub(crate) handlers: Option<HandlersEntry>,
     /// Connections at most; 10 to PostgreSQL unless said, 4 to SQLite.
     pub(crate) connections: Option<usize>,
     /// How long a call waits for a connection; 10s unless said.
@@ -79,6 +81,30 @@ pub(crate) struct ChosenRole {
     pub(crate) by_role: BTreeMap<String, String>,
     /// The role of callers for whom nothing is chosen; without one they are refused.
     pub(crate) default: Option<String>,
+}
+
+/// The handlers inside a PostgreSQL database.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum HandlersEntry {
+    /// Those of this schema, which only read.
+    Schema(String),
+    /// Those of a schema, and what they may.
+    Said(SaidHandlers),
+}
+
+/// The handlers of a schema, and what they may.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SaidHandlers {
+    /// The schema that holds them.
+    pub(crate) schema: String,
+    /// Lets them write. Otherwise each runs in a transaction that only reads, whatever it says of itself.
+    #[serde(default)]
+    pub(crate) writes: bool,
+    /// Writes each call into the database's exchange log, also where its own switch is off.
+    #[serde(default)]
+    pub(crate) audit: bool,
 }
 
 /// What keeps tenants apart.

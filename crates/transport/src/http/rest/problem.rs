@@ -32,7 +32,7 @@ pub(in super::super) enum Sort {
 
 impl Sort {
     /// Every sort that REST has, in the order of their status codes.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::BadRequest,
         Self::Call(ErrorKind::Unauthenticated),
         Self::Call(ErrorKind::Forbidden),
@@ -46,6 +46,7 @@ impl Sort {
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
         Self::Call(ErrorKind::InvalidArguments),
+        Self::Call(ErrorKind::Failed),
         Self::Call(ErrorKind::RateLimited),
         Self::Call(ErrorKind::Internal),
         Self::Call(ErrorKind::Unavailable),
@@ -112,6 +113,7 @@ impl Sort {
             ErrorKind::InputRequired | ErrorKind::Incapable => {
                 (StatusCode::NOT_IMPLEMENTED, "The call asks its caller, which this way of calling cannot")
             }
+            ErrorKind::Failed => (StatusCode::UNPROCESSABLE_ENTITY, "What was asked for failed, as its handler says"),
             ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "A fault of the node"),
         };
         (kind.name(), status, title)

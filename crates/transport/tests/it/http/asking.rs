@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use tidegate_core::{Authenticator, Credentials, Grants, Principal, Proof, Unauthenticated};
 use tidegate_mcp::Revision;
 use tidegate_transport::http::HttpOptions;
 
+use super::identity::AnyName;
 use super::request::Post;
+use super::resume::begin;
 use super::wire::{Connection, SseEvent};
 use super::{Server, Session};
 use crate::ledger::{able, asks_who, named, script};
@@ -18,16 +18,6 @@ const ANN: &str = r#"{"who":{"name":"Ann"}}"#;
 
 async fn able_session(server: &Server, revision: Revision) -> Session {
     server.session_of(revision, able().unwrap(), |post| post).await
-}
-
-/// A call that asks; its stream is open.
-async fn begin(server: &Server, post: &Post) -> Connection {
-    let mut connection = server.connect().await;
-    connection.send(&post.bytes()).await;
-    let head = connection.head().await;
-    assert_eq!(head.status, 200);
-    assert!(head.is_event_stream());
-    connection
 }
 
 /// The next event that says something.
@@ -111,32 +101,13 @@ async fn a_stream_that_broke_off_asks_once() {
     assert_eq!(text(&mut after, session.revision).await, ANN);
 }
 
-/// Lets everybody in under the name that they show.
-struct AnyKey;
-
-#[async_trait]
-impl Authenticator for AnyKey {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        let name = credentials.bearer.ok_or(Unauthenticated::Missing)?;
-        Ok(Arc::new(Principal::new(name, Proof::Key, Arc::new(Grants::everything()))))
-    }
-
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
-    }
-
-    fn is_configured(&self) -> bool {
-        true
-    }
-}
-
 fn of(name: &'static str) -> impl Fn(Post) -> Post {
     move |post| post.with("Authorization", &format!("Bearer {name}"))
 }
 
 #[tokio::test]
 async fn nobody_answers_for_somebody_else() {
-    let server = Server::with(HttpOptions { authenticator: Arc::new(AnyKey), ..HttpOptions::default() }).await;
+    let server = Server::with(HttpOptions { authenticator: Arc::new(AnyName), ..HttpOptions::default() }).await;
     let (ann, eve) = (of("ann"), of("eve"));
     let revision = Revision::V2025_11_25;
     let session = server.session_of(revision, able().unwrap(), &ann).await;

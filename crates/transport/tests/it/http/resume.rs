@@ -10,7 +10,7 @@ use crate::host::FLOOD_CHUNK;
 use crate::schema::{check_notification, check_response};
 
 /// A call on a connection of its own; its stream is open.
-async fn begin(server: &Server, post: &Post) -> Connection {
+pub(super) async fn begin(server: &Server, post: &Post) -> Connection {
     let mut connection = server.connect().await;
     connection.send(&post.bytes()).await;
     let head = connection.head().await;

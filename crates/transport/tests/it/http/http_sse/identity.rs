@@ -3,16 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use async_trait::async_trait;
 use serde_json::json;
-use tidegate_core::{
-    Acl, Authenticator, Credentials, Grants, Principal, Proof, SnapshotBuilder, Tool, TransportKind, Unauthenticated,
-    handler_fn,
-};
+use tidegate_core::{Acl, SnapshotBuilder, Tool, TransportKind, handler_fn};
 use tidegate_mcp::Revision;
 use tidegate_transport::http::HttpOptions;
 
-use super::super::identity::asking;
+use super::super::identity::{AnyName, asking};
 use super::super::request::Post;
 use super::super::until;
 use super::super::wire::request;
@@ -21,28 +17,9 @@ use super::{Server, Stream};
 const KEY: (&str, &str) = ("Authorization", "Bearer key");
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// Lets everybody in who shows a name.
-struct Names;
-
-#[async_trait]
-impl Authenticator for Names {
-    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
-        let name = credentials.bearer.ok_or(Unauthenticated::Missing)?;
-        Ok(Arc::new(Principal::new(name, Proof::Key, Arc::new(Grants::everything()))))
-    }
-
-    fn local(&self) -> Arc<Principal> {
-        Principal::owner()
-    }
-
-    fn is_configured(&self) -> bool {
-        true
-    }
-}
-
 #[tokio::test]
 async fn a_session_exists_for_who_opened_it_alone() {
-    let server = Server::with(HttpOptions { authenticator: Arc::new(Names), ..HttpOptions::default() }).await;
+    let server = Server::with(HttpOptions { authenticator: Arc::new(AnyName), ..HttpOptions::default() }).await;
     let mut stream = Stream::at(&server, "/mcp/sse", &[("Authorization", "Bearer ann")]).await;
     let list = stream.ledger.request(&json!(1), "tools/list", json!({}));
     let mut told = Vec::new();

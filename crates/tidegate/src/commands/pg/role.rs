@@ -1,18 +1,12 @@
-//! `tidegate pg`: what a PostgreSQL server needs to be asked through Tidegate.
+//! `tidegate pg role`.
 
 use std::io::Write as _;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use tidegate_postgres::RoleRequest;
+use tidegate_postgres::handlers::SchemaName;
 
 use crate::failure::Failure;
-
-/// Prepare a PostgreSQL server
-#[derive(Debug, Subcommand)]
-pub(crate) enum Pg {
-    /// Print the SQL of a role that can read and nothing else
-    Role(Role),
-}
 
 /// What the role is for.
 #[derive(Debug, Args)]
@@ -26,12 +20,15 @@ pub(crate) struct Role {
     /// A role that calls run as, so that policies can tell callers apart; may be given several times
     #[arg(long, value_name = "ROLE")]
     run_as: Vec<String>,
+    /// A schema of handlers, which the role is to call
+    #[arg(long, value_name = "SCHEMA", value_parser = SchemaName::parse)]
+    handlers: Option<SchemaName>,
 }
 
-impl Pg {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let Self::Role(Role { login, schema, run_as }) = self;
-        let request = RoleRequest { login, schemas: schema, run_as };
+impl Role {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let Self { login, schema, run_as, handlers } = self;
+        let request = RoleRequest { login, schemas: schema, run_as, handlers };
         Ok(write!(std::io::stdout(), "{}", request.sql())?)
     }
 }

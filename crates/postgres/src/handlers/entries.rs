@@ -1,0 +1,154 @@
+//! Handlers as entries of a node's registry.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tidegate_core::{
+    Access, Handler, OnlyFor, Prompt, PromptArgument, Resource, ResourceTemplate, Schema, Tool, ToolAnnotations,
+    UriTemplate,
+};
+
+use super::content::{annotations, icons};
+use super::record::{HandlerKind, HandlerRecord};
+use crate::identity::RunAs;
+
+/// An entry that a handler is behind.
+pub enum HandlerEntry {
+    /// A tool.
+    Tool(Box<Tool>),
+    /// A resource.
+    Resource(Box<Resource>),
+    /// A template of resources.
+    Template(Box<ResourceTemplate>),
+    /// A prompt.
+    Prompt(Box<Prompt>),
+}
+
+impl HandlerRecord {
+    /// The entry that `handler` answers for.
+    ///
+    /// # Errors
+    /// Why it cannot be served though its database took it.
+    pub(crate) fn entry(
+        &self,
+        handler: Arc<dyn Handler>,
+        output_schema: Option<Arc<Schema>>,
+        run_as: &Arc<RunAs>,
+    ) -> Result<HandlerEntry, String> {
+        let access = self.access(run_as.clone());
+        match self.kind {
+            HandlerKind::Tool => {
+                self.tool(handler, output_schema, access).map(|tool| HandlerEntry::Tool(Box::new(tool)))
+            }
+            HandlerKind::Prompt => Ok(HandlerEntry::Prompt(Box::new(self.prompt(handler, access)))),
+            HandlerKind::Resource => match self.text("uriTemplate") {
+                Some(template) => self.template(&template, handler, access),
+                None => self.resource(handler, access),
+            },
+        }
+    }
+
+    /// Whoever runs as a role that may execute it may reach it.
+    fn access(&self, run_as: Arc<RunAs>) -> Access {
+        let roles = self.roles.clone();
+        let only_for = OnlyFor::new(move |principal| {
+            run_as.role_of(principal).is_ok_and(|role| roles.contains(&role.map(str::to_owned)))
+        });
+        Access { asks_who: self.asks_who, only_for: Some(only_for), ..Access::default() }
+    }
+
+    /// What its structured answers are.
+    ///
+    /// # Errors
+    /// Why its schema cannot be held against them.
+    pub(crate) fn output_schema(&self) -> Result<Option<Arc<Schema>>, String> {
+        let schema = self.definition.get("outputSchema").cloned().map(Schema::new).transpose();
+        Ok(schema.map_err(|error| format!("outputSchema: {error}"))?.map(Arc::new))
+    }
+
+    fn tool(
+        &self,
+        handler: Arc<dyn Handler>,
+        output_schema: Option<Arc<Schema>>,
+        access: Access,
+    ) -> Result<Tool, String> {
+        let mut tool = Tool::new(self.name.clone(), String::new(), handler).with_access(access);
+        tool.title = self.text("title");
+        tool.description = self.text("description");
+        tool.icons = icons(self.definition.get("icons"));
+        tool.meta = self.meta();
+        tool.annotations = self.tool_annotations();
+        if let Some(json) = self.definition.get("inputSchema").cloned() {
+            tool.input_schema = Arc::new(Schema::object(json).map_err(|error| format!("inputSchema: {error}"))?);
+        }
+        tool.output_schema = output_schema;
+        Ok(tool)
+    }
+
+    fn tool_annotations(&self) -> Option<ToolAnnotations> {
+        let said = self.definition.get("annotations");
+        let hint = |name: &str| said.and_then(|said| said.get(name)).and_then(Value::as_bool);
+        let annotations = ToolAnnotations {
+            read_only: hint("readOnlyHint").or(self.only_reads.then_some(true)),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        };
+        (annotations != ToolAnnotations::default()).then_some(annotations)
+    }
+
+    fn resource(&self, handler: Arc<dyn Handler>, access: Access) -> Result<HandlerEntry, String> {
+        let uri = self.text("uri").ok_or("it has neither uri nor uriTemplate")?;
+        let mut resource = Resource::new(uri, self.name.clone(), handler);
+        resource.title = self.text("title");
+        resource.description = self.text("description");
+        resource.mime_type = self.text("mimeType");
+        resource.size_bytes = self.definition.get("size").and_then(Value::as_u64);
+        resource.annotations = self.definition.get("annotations").map(annotations);
+        resource.icons = icons(self.definition.get("icons"));
+        resource.meta = self.meta();
+        resource.access = access;
+        Ok(HandlerEntry::Resource(Box::new(resource)))
+    }
+
+    fn template(&self, text: &str, handler: Arc<dyn Handler>, access: Access) -> Result<HandlerEntry, String> {
+        let template = UriTemplate::parse(text).map_err(|error| format!("uriTemplate: {error}"))?;
+        let mut template = ResourceTemplate::new(template, self.name.clone(), handler);
+        template.title = self.text("title");
+        template.description = self.text("description");
+        template.mime_type = self.text("mimeType");
+        template.annotations = self.definition.get("annotations").map(annotations);
+        template.icons = icons(self.definition.get("icons"));
+        template.meta = self.meta();
+        template.access = access;
+        Ok(HandlerEntry::Template(Box::new(template)))
+    }
+
+    fn prompt(&self, handler: Arc<dyn Handler>, access: Access) -> Prompt {
+        let mut prompt = Prompt::new(self.name.clone(), String::new(), handler);
+        prompt.title = self.text("title");
+        prompt.description = self.text("description");
+        prompt.icons = icons(self.definition.get("icons"));
+        prompt.meta = self.meta();
+        prompt.access = access;
+        let arguments = self.definition.get("arguments").and_then(Value::as_array).into_iter().flatten();
+        let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+        prompt.arguments = arguments
+            .map(|argument| PromptArgument {
+                name: text(argument, "name").unwrap_or_default(),
+                title: text(argument, "title"),
+                description: text(argument, "description"),
+                required: argument.get("required").and_then(Value::as_bool).unwrap_or(false),
+            })
+            .collect();
+        prompt
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.definition.get(name).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn meta(&self) -> Map<String, Value> {
+        self.definition.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,108 @@
+//! Handlers that answer with rows: a statement like any other, whose rows flow to wherever a table may.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tidegate_core::{Error, ErrorKind, Job};
+use tidegate_query::{Parameter, SqlDialect, Statement, Transaction};
+
+use super::answer::REQUEST_ID;
+use super::call::{arguments_text, context};
+use super::catalog::HandlerCatalog;
+use super::record::HandlerRecord;
+use super::schema_name::SchemaName;
+use crate::server::Server;
+use crate::transaction::ROLLBACK;
+
+/// The rows that a handler answers with.
+pub struct HandlerRows {
+    server: Arc<Server>,
+    text: String,
+    transaction: Arc<Transaction>,
+    /// Asks the database's own check whether it knows the caller, where that is needed.
+    identity_check: Option<String>,
+    record: Arc<HandlerRecord>,
+    /// The schema whose exchange log hears of each call, where it is to.
+    logged_in: Option<SchemaName>,
+}
+
+impl HandlerRows {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        record: Arc<HandlerRecord>,
+        schema: &SchemaName,
+        catalog: &HandlerCatalog,
+    ) -> Self {
+        // Where the database has a check of its own, whoever it does not know is nobody. The handler runs behind it, since it
+        // needs its answer.
+        let (who, context) = match catalog.checks_identity {
+            true => (
+                format!(
+                    "(SELECT {schema}.enter_identity($2::pg_catalog.text::pg_catalog.jsonb) AS is_known OFFSET 0) AS who, "
+                ),
+                "CASE WHEN who.is_known THEN $2::pg_catalog.text::pg_catalog.jsonb ELSE '{}' END",
+            ),
+            false => (String::new(), "$2::pg_catalog.text::pg_catalog.jsonb"),
+        };
+        // In the list of columns the function gives row after row; behind FROM it would run to its end first.
+        let rows = format!(
+            "{who}LATERAL (SELECT {}(ROW($1::pg_catalog.text::pg_catalog.jsonb, NULL, {context}, \
+             '{REQUEST_ID}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb, '{{}}'::pg_catalog.jsonb)::{schema}.mcp_request) AS row) AS given",
+            record.function
+        );
+        let text = match &record.columns {
+            Some(columns) => {
+                format!("SELECT one.* FROM {rows}, LATERAL pg_catalog.jsonb_to_record(given.row) AS one({columns})")
+            }
+            None => format!("SELECT given.row FROM {rows}"),
+        };
+        let check = || format!("SELECT {schema}.identity_is_known($1::pg_catalog.text::pg_catalog.jsonb)");
+        let transaction = Transaction { writes: false, ..record.transaction.clone() };
+        Self {
+            server,
+            text,
+            transaction: Arc::new(transaction),
+            identity_check: (catalog.checks_identity && record.asks_who).then(check),
+            record,
+            logged_in: catalog.logs_exchanges.then(|| schema.clone()),
+        }
+    }
+
+    /// The statement that answers `job`, which was called with `arguments`.
+    ///
+    /// # Errors
+    /// `Unauthenticated` when the database does not know who calls.
+    pub async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
+        let context = context(job.principal()).to_string();
+        if let Some(check) = &self.identity_check {
+            self.check(check, &context, job).await?;
+        }
+        let arguments = arguments_text(&arguments)?;
+        let parameters = vec![Parameter::Text(arguments), Parameter::Text(context)];
+        let statement = Statement::of_handler(self.text.clone(), parameters, SqlDialect::Postgres);
+        Ok(statement.in_transaction(self.transaction.clone()))
+    }
+
+    /// Hears that the call `job`, with `arguments`, has ended.
+    pub fn ended(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
+        if let Some(schema) = &self.logged_in {
+            self.server.exchanges.note(&self.server, schema, &self.record, job, Value::Object(arguments), failure);
+        }
+    }
+
+    async fn check(&self, check: &str, context: &String, job: &Job) -> Result<(), Error> {
+        let identity = self.server.identity_of(job.principal())?;
+        let mut lease = self.server.begin(&Transaction::default(), &identity).await?;
+        let connected = lease.session()?.connected().clone();
+        lease.sends();
+        let rows = connected.client().query_typed(check, &[(context, tokio_postgres::types::Type::TEXT)]).await;
+        let database = &self.server.database;
+        let rows = rows.map_err(|error| super::failure::of_rows(&error, database))?;
+        // A connection whose end fails is thrown away by its lease, and the answer is there.
+        let _ = lease.end(ROLLBACK).await;
+        match rows.first().map(|row| row.try_get(0)) {
+            Some(Ok(true)) => Ok(()),
+            _ => Err(Error::new(ErrorKind::Unauthenticated, "the database does not know who you are")),
+        }
+    }
+}

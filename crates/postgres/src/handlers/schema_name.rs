@@ -1,0 +1,249 @@
+//! The name of the schema that holds handlers. It is put into SQL as it is, which is why it is so narrow.
+
+use std::fmt;
+
+/// Bytes of a name at most: the channel `<name>_mcp_handlers` must fit into a name of the server's.
+const BYTES_MAX: usize = 41;
+
+/// The name of a schema that holds handlers: lower-case letters, digits and `_`, no key word of SQL.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SchemaName(String);
+
+/// Why a text is no [`SchemaName`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} cannot be the schema of handlers; {right}")]
+pub struct SchemaNameError {
+    name: String,
+    right: &'static str,
+}
+
+impl SchemaName {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// When it is none that may stand in SQL without quotes, or one of the server's own.
+    pub fn parse(name: &str) -> Result<Self, SchemaNameError> {
+        let refused = |right| Err(SchemaNameError { name: name.chars().take(60).collect(), right });
+        let begins_well = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_');
+        let is_word = name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+        if !begins_well || !is_word || name.len() > BYTES_MAX {
+            return refused("it is 1 to 41 lower-case letters, digits and _, and begins with no digit");
+        }
+        if name.starts_with("pg_") || name == "information_schema" {
+            return refused("that one is the server's own");
+        }
+        if KEY_WORDS.contains(&name) {
+            return refused("that is a key word of SQL");
+        }
+        Ok(Self(name.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The channel on which changes of the handlers are told.
+    pub(crate) fn channel(&self) -> String {
+        format!("{}_mcp_handlers", self.0)
+    }
+}
+
+impl fmt::Display for SchemaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Words that PostgreSQL takes as no name without quotes, of any version since 15.
+///
+/// [PostgreSQL, SQL Key Words](https://www.postgresql.org/docs/current/sql-keywords-appendix.html)
+const KEY_WORDS: &[&str] = &[
+    "all",
+    "analyse",
+    "analyze",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "asymmetric",
+    "authorization",
+    "between",
+    "bigint",
+    "binary",
+    "bit",
+    "boolean",
+    "both",
+    "case",
+    "cast",
+    "char",
+    "character",
+    "check",
+    "coalesce",
+    "collate",
+    "collation",
+    "column",
+    "concurrently",
+    "constraint",
+    "create",
+    "cross",
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "dec",
+    "decimal",
+    "default",
+    "deferrable",
+    "desc",
+    "distinct",
+    "do",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "extract",
+    "false",
+    "fetch",
+    "float",
+    "for",
+    "foreign",
+    "freeze",
+    "from",
+    "full",
+    "grant",
+    "greatest",
+    "group",
+    "grouping",
+    "having",
+    "ilike",
+    "in",
+    "initially",
+    "inner",
+    "inout",
+    "int",
+    "integer",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "isnull",
+    "join",
+    "json",
+    "json_array",
+    "json_arrayagg",
+    "json_exists",
+    "json_object",
+    "json_objectagg",
+    "json_query",
+    "json_scalar",
+    "json_serialize",
+    "json_table",
+    "json_value",
+    "lateral",
+    "leading",
+    "least",
+    "left",
+    "like",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "merge_action",
+    "national",
+    "natural",
+    "nchar",
+    "none",
+    "normalize",
+    "not",
+    "notnull",
+    "null",
+    "nullif",
+    "numeric",
+    "offset",
+    "on",
+    "only",
+    "or",
+    "order",
+    "out",
+    "outer",
+    "overlaps",
+    "overlay",
+    "placing",
+    "position",
+    "precision",
+    "primary",
+    "real",
+    "references",
+    "returning",
+    "right",
+    "row",
+    "select",
+    "session_user",
+    "setof",
+    "similar",
+    "smallint",
+    "some",
+    "substring",
+    "symmetric",
+    "system_user",
+    "table",
+    "tablesample",
+    "then",
+    "time",
+    "timestamp",
+    "to",
+    "trailing",
+    "treat",
+    "trim",
+    "true",
+    "union",
+    "unique",
+    "user",
+    "using",
+    "values",
+    "varchar",
+    "variadic",
+    "verbose",
+    "when",
+    "where",
+    "window",
+    "with",
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlexists",
+    "xmlforest",
+    "xmlnamespaces",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+    "xmltable",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_stand_in_sql_as_it_is() {
+        for name in ["api", "_", "handlers_2", &"a".repeat(41)] {
+            assert_eq!(SchemaName::parse(name).unwrap().as_str(), name);
+        }
+        let long = "a".repeat(42);
+        for name in
+            ["", "Api", "2api", "a b", "a\"b", "a;drop", "pg_api", "user", "information_schema", "\u{fc}", &long]
+        {
+            assert!(SchemaName::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_be_right() {
+        insta::assert_snapshot!(SchemaName::parse("Api").unwrap_err(), @r#""Api" cannot be the schema of handlers; it is 1 to 41 lower-case letters, digits and _, and begins with no digit"#);
+    }
+}

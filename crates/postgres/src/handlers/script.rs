@@ -1,0 +1,183 @@
+//! A SQL script, split into its statements where `psql` would split it.
+//!
+//! Only as much of the language is read as tells where a statement ends: what is quoted, what is a comment, what stands
+//! in parentheses or in a body `BEGIN ATOMIC … END`. Strings are read as `standard_conforming_strings` has them.
+
+mod token;
+
+use self::token::{Scanner, Token};
+
+/// Words of a statement that are kept: what it does stands in its first ones.
+const WORDS_MAX: usize = 16;
+
+/// A script in pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script<'a> {
+    /// Its statements, in their order.
+    pub statements: Vec<ScriptStatement<'a>>,
+    /// What follows the last one: blanks and comments.
+    pub rest: &'a str,
+}
+
+/// One statement of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptStatement<'a> {
+    /// The statement with its semicolon, and with the blanks and comments before it.
+    pub piece: &'a str,
+    /// The line of its first word, from 1.
+    pub line: usize,
+    /// Bytes of blanks and comments before it.
+    leading: usize,
+    /// The first words that are not quoted and stand in no parentheses.
+    words: Vec<&'a str>,
+}
+
+/// Why a script cannot be split.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct ScriptError {
+    /// The line that it is about, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: ScriptProblem,
+}
+
+/// What is wrong with a script.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptProblem {
+    /// Something begins and does not end.
+    #[error("{0} that begins here does not end")]
+    Endless(&'static str),
+    /// A command to `psql`.
+    #[error("{0} is a command to psql; a script must do without psql's own words")]
+    MetaCommand(String),
+}
+
+impl<'a> Script<'a> {
+    /// Splits `text`.
+    ///
+    /// # Errors
+    /// When something in it does not end, or is a command to `psql`.
+    pub fn split(text: &'a str) -> Result<Self, ScriptError> {
+        let mut scanner = Scanner::new(text);
+        let mut statements = Vec::new();
+        let mut open = Open::default();
+        let mut start = 0;
+        while let Some(token) = scanner.next_token()? {
+            if open.take(token) {
+                let piece = &text[start..scanner.at()];
+                statements.extend(std::mem::take(&mut open).finish(piece, start));
+                start = scanner.at();
+            }
+        }
+        open.check_closed()?;
+        let piece = &text[start..];
+        let rest = match open.finish(piece, start) {
+            Some(statement) => {
+                statements.push(statement);
+                ""
+            }
+            None => piece,
+        };
+        Ok(Self { statements, rest })
+    }
+}
+
+impl<'a> ScriptStatement<'a> {
+    /// The statement alone.
+    pub fn sql(&self) -> &'a str {
+        &self.piece[self.leading..]
+    }
+
+    /// Whether the word at `place` is `word`, in letters of either size.
+    pub(crate) fn has_word_at(&self, place: usize, word: &str) -> bool {
+        self.words.get(place).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether one of its first words is `word`.
+    pub(crate) fn has_word(&self, word: &str) -> bool {
+        (0..self.words.len()).any(|place| self.has_word_at(place, word))
+    }
+}
+
+/// The statement that is being read.
+#[derive(Default)]
+struct Open<'a> {
+    /// Offset and line of its first token.
+    first: Option<(usize, usize)>,
+    words: Vec<&'a str>,
+    /// The lines of the parentheses that are open.
+    parentheses: Vec<usize>,
+    /// How many of `BEGIN ATOMIC` and the `CASE`s in it are open, and the line of the first.
+    blocks: usize,
+    block_line: usize,
+    /// The word just before, if one is.
+    before: Option<&'a str>,
+    /// Whether the next word is a name, whatever it is: one after a dot or `AS`.
+    is_name_next: bool,
+}
+
+impl<'a> Open<'a> {
+    /// Takes the next token; true when the statement ends with it.
+    fn take(&mut self, token: Token<'a>) -> bool {
+        let Token { kind, text, offset, line } = token;
+        if kind == token::Kind::Blank {
+            return false;
+        }
+        self.first.get_or_insert((offset, line));
+        let before = self.before.take();
+        let is_name = std::mem::take(&mut self.is_name_next);
+        match kind {
+            token::Kind::Word => {
+                self.take_word(text, line, before.filter(|_| !is_name), is_name);
+                self.before = Some(text);
+                self.is_name_next = text.eq_ignore_ascii_case("as");
+            }
+            token::Kind::Semicolon => return self.parentheses.is_empty() && self.blocks == 0,
+            token::Kind::Open => self.parentheses.push(line),
+            token::Kind::Close => drop(self.parentheses.pop()),
+            token::Kind::Dot => self.is_name_next = true,
+            token::Kind::Quoted | token::Kind::Other | token::Kind::Blank => {}
+        }
+        false
+    }
+
+    fn take_word(&mut self, word: &'a str, line: usize, before: Option<&str>, is_name: bool) {
+        let is = |other: &str| word.eq_ignore_ascii_case(other);
+        if self.blocks > 0 && !is_name {
+            if is("case") {
+                self.blocks += 1;
+            } else if is("end") {
+                self.blocks -= 1;
+            }
+        } else if is("atomic") && before.is_some_and(|before| before.eq_ignore_ascii_case("begin")) && self.creates() {
+            self.blocks = 1;
+            self.block_line = line;
+        }
+        if self.parentheses.is_empty() && self.blocks == 0 && self.words.len() < WORDS_MAX {
+            self.words.push(word);
+        }
+    }
+
+    fn creates(&self) -> bool {
+        self.words.first().is_some_and(|first| first.eq_ignore_ascii_case("create"))
+    }
+
+    fn check_closed(&self) -> Result<(), ScriptError> {
+        let endless = |line, what| Err(ScriptError { line, problem: ScriptProblem::Endless(what) });
+        match self.parentheses.first() {
+            _ if self.blocks > 0 => endless(self.block_line, "the body BEGIN ATOMIC"),
+            Some(line) => endless(*line, "the parenthesis"),
+            None => Ok(()),
+        }
+    }
+
+    /// The statement, if there is one in `piece`, which begins at `start`.
+    fn finish(self, piece: &'a str, start: usize) -> Option<ScriptStatement<'a>> {
+        let (offset, line) = self.first?;
+        Some(ScriptStatement { piece, line, leading: offset - start, words: self.words })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! Test files of handlers: what they report, and that nothing of them stays.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tidegate_postgres::connect::{Surroundings, Target};
+use tidegate_postgres::handlers::{Layer, SchemaName, TestError, TestOptions, TestReport, run_test_file};
+use tokio_util::sync::CancellationToken;
+
+use crate::scene::{Scene, soon, until, variable};
+
+/// The test files of the SQL layer, in the order of their names.
+fn own_files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/tests");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|end| end == "sql")).collect();
+    files.sort();
+    files
+}
+
+/// A database with the SQL layer and a table that tests try to change.
+async fn installed(schema: &str) -> Scene {
+    let scene = Scene::new("CREATE TABLE kept (n integer); INSERT INTO kept VALUES (1)").await;
+    let layer = Layer::new(SchemaName::parse(schema).unwrap());
+    scene.admin.batch_execute(&layer.install_sql()).await.unwrap();
+    scene
+}
+
+fn target(scene: &Scene) -> Target {
+    let text = format!("{} dbname={}", variable("TIDEGATE_TEST_POSTGRES"), scene.name);
+    Target::read(&text, &Surroundings::of_process()).unwrap()
+}
+
+fn options(schema: &str) -> TestOptions {
+    TestOptions { schema: SchemaName::parse(schema).unwrap(), statement_timeout: Duration::from_secs(60) }
+}
+
+async fn run(scene: &Scene, text: &str, options: &TestOptions) -> Result<TestReport, TestError> {
+    soon("a test file", run_test_file(&target(scene), text, options, &CancellationToken::new())).await
+}
+
+/// What a test file reports, a line each.
+fn told(report: &TestReport) -> String {
+    let mut lines = Vec::new();
+    for result in &report.results {
+        let line = result.line.map_or_else(|| "-".to_owned(), |line| line.to_string());
+        lines.push(format!("{line}: {} {}", if result.is_ok { "ok" } else { "NOT OK" }, result.name));
+        lines.extend(result.notes.iter().map(|note| format!("    {note}")));
+    }
+    lines.join("\n")
+}
+
+/// Runs `text` in a database of its own, where it must leave nothing.
+async fn check(text: &str) -> String {
+    check_within(text, Duration::from_secs(60)).await
+}
+
+async fn check_within(text: &str, statement_timeout: Duration) -> String {
+    let scene = installed("api").await;
+    let before = contents(&scene).await;
+    let report = run(&scene, text, &TestOptions { statement_timeout, ..options("api") }).await.unwrap();
+    assert_eq!(contents(&scene).await, before);
+    gone(&scene).await;
+    told(&report)
+}
+
+/// What is in the database, as far as a test might change it.
+async fn contents(scene: &Scene) -> String {
+    let sql = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_class WHERE relpersistence <> 't'),
+        (SELECT count(*) FROM pg_proc WHERE pronamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\\_temp%')),
+        (SELECT string_agg(nspname, ',' ORDER BY nspname) FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%'),
+        (SELECT string_agg(n::text, ',' ORDER BY n) FROM kept), (SELECT count(*) FROM pg_roles WHERE rolname LIKE 'kit\\_%'))";
+    scene.value(sql).await
+}
+
+/// Waits until no test is connected any more.
+async fn gone(scene: &Scene) {
+    let count = "SELECT count(*) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND application_name = 'tidegate pg test'";
+    until("the end of the test's connection", || async { scene.value(count).await == "0" }).await;
+}
+
+#[tokio::test]
+async fn our_own_files_pass() {
+    let scene = installed("api").await;
+    for file in own_files() {
+        let report = run(&scene, &fs::read_to_string(&file).unwrap(), &options("api")).await.unwrap();
+        assert!(report.failed() == 0 && report.passed() > 0, "{}:\n{}", file.display(), told(&report));
+    }
+}
+
+#[tokio::test]
+async fn a_failing_assertion_says_what_came() {
+    let told = check(
+        "INSERT INTO kept VALUES (2);
+-- What is there
+SELECT pg_temp.ok(count(*) = 2, 'two rows') FROM kept;
+SELECT pg_temp.same('{\"a\": 1}', '{\"a\": 2}', 'the same'), pg_temp.ok(NULL, 'unknown');
+SELECT pg_temp.matches('abc', '^x', 'begins with x');
+SELECT pg_temp.refused('SELECT 1', '', 'fails');
+DO $$ BEGIN PERFORM pg_temp.ok(false, 'in a block'); END $$;",
+    );
+    insta::assert_snapshot!(told.await, @r#"
+    3: ok two rows
+    4: NOT OK the same
+        got    {"a": 1}
+        wanted {"a": 2}
+    4: NOT OK unknown
+    5: NOT OK begins with x
+        got    abc
+        wanted ^x
+    6: NOT OK fails
+        got    1
+        wanted ^ERROR .*
+    -: NOT OK in a block
+    "#);
+}
+
+#[tokio::test]
+async fn what_a_handler_remarks_stands_with_the_failure() {
+    let told = check(
+        "SELECT pg_temp.tool('breaks', 'BEGIN RAISE NOTICE ''on the way''; PERFORM 1 / 0; END');
+SELECT pg_temp.same(pg_temp.call('breaks') #> '{result,isError}', 'true', 'it fails');
+SELECT pg_temp.ok(pg_temp.call('breaks') #> '{result,isError}' IS NULL, 'it works');
+SELECT pg_temp.ok(false, 'another thing');",
+    );
+    let told = told.await;
+    insta::assert_snapshot!(told, @r"
+    2: ok it fails
+    3: NOT OK it works
+        notice: on the way
+    4: NOT OK another thing
+    ");
+}
+
+#[tokio::test]
+async fn an_error_does_not_hide_what_follows() {
+    let told = check(
+        "CREATE ROLE kit_reader;
+SELECT pg_temp.ok(true, 'before');
+SELECT
+    no_such_column FROM kept;
+SELECT no_such_function(1);
+DO $$
+BEGIN
+    RAISE EXCEPTION 'raised' USING DETAIL = 'the detail', HINT = 'the hint';
+END $$;
+INSERT INTO kept VALUES (2), (1 / 0);
+SELECT pg_temp.ok(count(*) = 1, 'after') FROM kept;
+SELECT 1 +;",
+    );
+    insta::assert_snapshot!(told.await, @r#"
+    2: ok before
+    4: NOT OK ERROR 42703: column "no_such_column" does not exist
+    5: NOT OK ERROR 42883: function no_such_function(integer) does not exist
+        hint: No function matches the given name and argument types. You might need to add explicit type casts.
+    6: NOT OK ERROR P0001: raised
+        detail: the detail
+        hint: the hint
+        context: PL/pgSQL function inline_code_block line 3 at RAISE
+    10: NOT OK ERROR 22012: division by zero
+    11: ok after
+    12: NOT OK ERROR 42601: syntax error at or near ";"
+    "#);
+}
+
+#[tokio::test]
+async fn savepoints_are_the_files_own() {
+    let told = check(
+        "SAVEPOINT one;
+INSERT INTO kept VALUES (2);
+SELECT pg_temp.ok(count(*) = 2, 'in it') FROM kept;
+SAVEPOINT two;
+SELECT 1 / 0;
+ROLLBACK TO one;
+SELECT pg_temp.ok(count(*) = 1, 'undone') FROM kept;
+RELEASE one;
+ROLLBACK TO one;
+INSERT INTO kept VALUES (3);
+SAVEPOINT left_open;
+SELECT pg_temp.ok(count(*) = 2, 'and on') FROM kept;",
+    );
+    insta::assert_snapshot!(told.await, @r#"
+    3: ok in it
+    5: NOT OK ERROR 22012: division by zero
+    7: ok undone
+    9: NOT OK ERROR 3B001: savepoint "one" does not exist
+    12: ok and on
+    "#);
+}
+
+#[tokio::test]
+async fn the_transaction_is_ours_to_end() {
+    let told = check("INSERT INTO kept VALUES (2);\nSELECT pg_temp.ok(true, 'x');\nCOMMIT;\nBEGIN;\n");
+    insta::assert_snapshot!(told.await, @r#"
+    3: NOT OK COMMIT is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
+    4: NOT OK BEGIN is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and RELEASE may stand in it
+    "#);
+    let told = check("DO $$ BEGIN COMMIT; END $$;\nSELECT pg_temp.ok(true, 'it goes on');");
+    insta::assert_snapshot!(told.await, @r#"
+    1: NOT OK ERROR 2D000: invalid transaction termination
+        context: PL/pgSQL function inline_code_block line 1 at COMMIT
+    2: ok it goes on
+    "#);
+}
+
+#[tokio::test]
+async fn what_is_no_test_is_told() {
+    insta::assert_snapshot!(check("SELECT 1;\n").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
+    insta::assert_snapshot!(check("").await, @"-: NOT OK there is no result; SELECT pg_temp.ok(condition, 'name') is one");
+    insta::assert_snapshot!(check("SELECT 1;\n\\ir other.sql\n").await, @r#"2: NOT OK \ir is a command to psql; a script must do without psql's own words"#);
+    insta::assert_snapshot!(check("SELECT 'endless;\n").await, @"1: NOT OK the string that begins here does not end");
+}
+
+#[tokio::test]
+async fn an_endless_statement_is_ended() {
+    let limit = Duration::from_millis(300);
+    let told =
+        check_within("INSERT INTO kept VALUES (2);\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');", limit);
+    insta::assert_snapshot!(told.await, @r#"
+    2: NOT OK the statement took longer than 300ms and was ended
+    3: ok after
+    "#);
+    // The server's own limit can be switched off, ours cannot.
+    let told =
+        check_within("SET statement_timeout = 0;\nSELECT pg_sleep(600);\nSELECT pg_temp.ok(true, 'after');", limit);
+    insta::assert_snapshot!(told.await, @r#"
+    2: NOT OK the statement took longer than 300ms and was ended
+        what follows in the file was not run
+    "#);
+}
+
+#[tokio::test]
+async fn rows_are_not_gathered() {
+    let told = check("SELECT repeat('x', 10000) FROM generate_series(1, 100000);\nSELECT pg_temp.ok(true, 'after');");
+    insta::assert_snapshot!(told.await, @"2: ok after");
+}
+
+#[tokio::test]
+async fn a_killed_connection_ends_the_file() {
+    let told = check("SELECT pg_temp.ok(true, 'before');\nSELECT pg_terminate_backend(pg_backend_pid());\nSELECT 1;");
+    insta::assert_snapshot!(told.await, @r#"
+    1: ok before
+    2: NOT OK FATAL 57P01: terminating connection due to administrator command
+        what follows in the file was not run
+    "#);
+}
+
+#[tokio::test]
+async fn a_test_may_go_on_as_another_role() {
+    let told = check(
+        "CREATE ROLE kit_reader;
+SET LOCAL ROLE kit_reader;
+SELECT pg_temp.ok(current_user = 'kit_reader', 'as another');
+SELECT n FROM kept;
+DO $$ BEGIN PERFORM pg_temp.ok(true, 'unseen'); END $$;",
+    );
+    insta::assert_snapshot!(told.await, @r#"
+    3: ok as another
+    4: NOT OK ERROR 42501: permission denied for table kept
+    -: ok unseen
+    "#);
+}
+
+#[tokio::test]
+async fn the_schema_may_have_another_name() {
+    let scene = installed("other").await;
+    let text = "SELECT pg_temp.tool('t', 'BEGIN RETURN other.mcp_tool_result(''[]'', (request).request_id); END');
+SELECT pg_temp.ok(pg_temp.call('t') ? 'result', 'it answers');";
+    insta::assert_snapshot!(told(&run(&scene, text, &options("other")).await.unwrap()), @"2: ok it answers");
+    let missing = run(&scene, text, &options("api")).await.unwrap_err();
+    insta::assert_snapshot!(missing, @"the schema api has no handlers; tidegate pg install makes it, and --schema names another one");
+}
+
+#[tokio::test]
+async fn a_run_that_is_called_off_leaves_nothing() {
+    let scene = installed("api").await;
+    let before = contents(&scene).await;
+    let text = "INSERT INTO kept VALUES (2);\nSELECT pg_sleep(600);";
+    let sleeps =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%'";
+    let cancellation = CancellationToken::new();
+    let (target, options) = (target(&scene), options("api"));
+    let running = run_test_file(&target, text, &options, &cancellation);
+    let cancelling = async {
+        until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
+        cancellation.cancel();
+    };
+    let (ended, ()) = soon("the run that is called off", futures::future::join(running, cancelling)).await;
+    insta::assert_snapshot!(ended.unwrap_err(), @"the run was called off; nothing of it stays");
+    gone(&scene).await;
+    assert_eq!(contents(&scene).await, before);
+
+    // Whoever drops it ends it too.
+    let task = tokio::spawn(async move { run_test_file(&target, text, &options, &CancellationToken::new()).await });
+    until("the sleep", || async { scene.value(sleeps).await == "1" }).await;
+    task.abort();
+    gone(&scene).await;
+    assert_eq!(contents(&scene).await, before);
+}

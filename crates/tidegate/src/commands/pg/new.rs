@@ -1,0 +1,179 @@
+//! `tidegate pg new`: a handler that works as it stands, and a test that passes.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+
+use super::place::SchemaFlag;
+use crate::failure::Failure;
+
+/// Characters of a name at most, as in the metadata of handlers.
+const NAME_CHARACTERS_MAX: usize = 128;
+
+/// Write the SQL of a new handler, and a test of it
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// What it is to be
+    kind: Kind,
+    /// Its name: letters, digits, _, - and .
+    #[arg(id = "handler_name", value_name = "NAME", value_parser = handler_name)]
+    name: String,
+    /// Where the files are written: NAME.sql, and tests/NAME.sql
+    #[arg(long, value_name = "FOLDER", default_value = "handlers")]
+    folder: PathBuf,
+    /// Make a tool of a function that is there already: schema.name, or schema.name(types) of several
+    #[arg(long, value_name = "FUNCTION", value_parser = function_name)]
+    function: Option<String>,
+    #[command(flatten)]
+    schema: SchemaFlag,
+}
+
+/// The types of handlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// What a model calls
+    Tool,
+    /// What a client reads
+    Resource,
+    /// What a person chooses
+    Prompt,
+}
+
+/// The SQL of a handler and of its test, with places to fill.
+struct Texts {
+    handler: &'static str,
+    test: &'static str,
+}
+
+impl New {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        if self.function.is_some() && self.kind != Kind::Tool {
+            return Err(Failure::Usage(
+                "only tools can be made of functions: tidegate pg new tool NAME --function …".into(),
+            ));
+        }
+        let texts = self.kind.texts(self.function.is_some());
+        let file = format!("{}.sql", self.name);
+        let (handler, test) = (self.folder.join(&file), self.folder.join("tests").join(&file));
+        for path in [&handler, &test] {
+            if path.exists() {
+                let message = format!("{} is there already; it is not overwritten", path.display());
+                return Err(Failure::Usage(message));
+            }
+        }
+        self.write(&handler, &self.filled(texts.handler, &handler, &test))?;
+        self.write(&test, &self.filled(texts.test, &handler, &test))?;
+        let (handler, test) = (handler.display(), test.display());
+        let schema = match self.schema.name().as_str() {
+            "api" => String::new(),
+            other => format!(" --schema {other}"),
+        };
+        let text = format!(
+            "wrote {handler}\nwrote {test}\n\nNext, where DSN is the connection string of your database:\n    \
+             tidegate pg install \"$DSN\"{schema}    # once\n    \
+             psql \"$DSN\" -v ON_ERROR_STOP=1 -f {handler}\n    \
+             tidegate pg test \"$DSN\" {test}{schema}\n"
+        );
+        Ok(std::io::stdout().write_all(text.as_bytes())?)
+    }
+
+    fn filled(&self, text: &str, handler: &Path, test: &Path) -> String {
+        let function = self.function.as_deref().unwrap_or_default();
+        // A name alone is found by the type of names, one with its arguments by that of signatures.
+        let cast = if function.contains('(') { "regprocedure" } else { "regproc::regprocedure" };
+        text.replace("@schema@", self.schema.name().as_str())
+            .replace("@name@", &self.name)
+            .replace("@handler@", &handler.display().to_string())
+            .replace("@test@", &test.display().to_string())
+            .replace("@function@", &format!("'{}'::{cast}", function.replace('\'', "''")))
+    }
+
+    fn write(&self, path: &Path, text: &str) -> Result<(), Failure> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let opened = OpenOptions::new().write(true).create_new(true).open(path);
+        let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+        Ok(written.with_context(|| format!("cannot write {}", path.display()))?)
+    }
+}
+
+impl Kind {
+    fn texts(self, is_function: bool) -> Texts {
+        match self {
+            Self::Tool if is_function => {
+                Texts { handler: include_str!("new/function.sql"), test: include_str!("new/function_test.sql") }
+            }
+            Self::Tool => Texts { handler: include_str!("new/tool.sql"), test: include_str!("new/tool_test.sql") },
+            Self::Resource => {
+                Texts { handler: include_str!("new/resource.sql"), test: include_str!("new/resource_test.sql") }
+            }
+            Self::Prompt => {
+                Texts { handler: include_str!("new/prompt.sql"), test: include_str!("new/prompt_test.sql") }
+            }
+        }
+    }
+}
+
+/// A name that a handler may have, and its file.
+fn handler_name(text: &str) -> Result<String, String> {
+    let fits = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-' | '.');
+    let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
+    if begins_well && text.chars().all(fits) && text.len() <= NAME_CHARACTERS_MAX {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "a name is 1 to {NAME_CHARACTERS_MAX} letters, digits, _, - and ., and begins with a letter, a digit or _"
+        ))
+    }
+}
+
+/// `schema.name` or `schema.name(type, type)`.
+fn function_name(text: &str) -> Result<String, String> {
+    let (name, types) = text.split_once('(').map_or((text, ""), |(name, types)| (name, types.trim_end_matches(')')));
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && word.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '_' | '$'))
+    };
+    let is_name = name.split_once('.').is_some_and(|(schema, name)| is_word(schema) && is_word(name));
+    let are_types =
+        types.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '_' | '.' | ',' | ' ' | '[' | ']'));
+    let is_closed = !text.contains('(') || text.ends_with(')');
+    if is_name && are_types && is_closed {
+        Ok(text.to_owned())
+    } else {
+        Err("write it as schema.name, or as schema.name(integer, text) where there are several of that name".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_handlers_and_files() {
+        for name in ["orders_of", "a", "_x", "2024.orders-of", &"x".repeat(128)] {
+            assert_eq!(handler_name(name).as_deref(), Ok(name));
+        }
+        for name in ["", "a b", "a/b", "../x", ".x", "-x", "ä", "a'b", &"x".repeat(129)] {
+            assert!(handler_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn functions_are_named_with_their_schema() {
+        for name in
+            ["shop.refund", "shop.refund()", "shop.refund(integer, text[])", "s.f(double precision)", "s.f(shop.mood)"]
+        {
+            assert_eq!(function_name(name).as_deref(), Ok(name));
+        }
+        for name in
+            ["", "refund", "a.b.c", "shop.refund(", "shop.re fund", "shop.f'(", "shop.f(1;2)", "shop.f()x", "1.f"]
+        {
+            assert!(function_name(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `tidegate pg print`.
+
+use std::io::Write as _;
+
+use clap::Args;
+
+use super::place::SchemaFlag;
+use crate::failure::Failure;
+
+/// Print the SQL that makes the schema of handlers, for psql
+#[derive(Debug, Args)]
+pub(crate) struct Print {
+    #[command(flatten)]
+    schema: SchemaFlag,
+    /// Print the SQL that takes it away
+    #[arg(long)]
+    uninstall: bool,
+}
+
+impl Print {
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let script = if self.uninstall { self.schema.uninstall_script() } else { self.schema.install_script() };
+        Ok(write!(std::io::stdout(), "{script}")?)
+    }
+}

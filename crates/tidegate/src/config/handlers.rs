@@ -1,0 +1,142 @@
+//! The handlers that live in databases, as entries beside the declared ones.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use tidegate::State;
+use tidegate_core::{Error, ErrorKind, Job, SnapshotBuilder};
+use tidegate_postgres::PostgresDatabase;
+use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges, HandlerEntry, HandlerKind, HandlerRows};
+use tidegate_query::Statement;
+use tidegate_tools::NodeView;
+use tidegate_tools::declared::{RowsSource, rows_handler, with_row_arguments};
+
+use super::databases::OpenDatabases;
+
+/// What is served: everything that the configuration declares, and the handlers of its databases as they were last seen.
+#[derive(Clone)]
+pub(super) struct Served {
+    declared: State,
+    sources: Vec<HandlerSource>,
+}
+
+/// A database with handlers.
+#[derive(Clone)]
+struct HandlerSource {
+    name: String,
+    database: Arc<PostgresDatabase>,
+    /// None until the database was reached.
+    catalog: Option<HandlerCatalog>,
+}
+
+impl Served {
+    /// `declared`, with the handlers of the databases of `open` as they are now. A database that cannot be asked
+    /// contributes nothing yet, and a warning.
+    pub(super) async fn read(declared: State, open: &OpenDatabases, warnings: &mut Vec<String>) -> Self {
+        let reading = open.with_handlers().map(|(name, database)| async move {
+            let catalog = database.handlers().await;
+            (HandlerSource { name: name.to_owned(), database: database.clone(), catalog: None }, catalog)
+        });
+        let read = futures::future::join_all(reading).await;
+        let sources = read.into_iter().map(|(source, catalog)| match catalog {
+            Ok(catalog) => HandlerSource { catalog: Some(catalog), ..source },
+            Err(error) => {
+                // Why a database cannot be reached is said where it is looked at.
+                if error.kind() != ErrorKind::Unavailable {
+                    let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
+                    warnings.push(format!("database {}: {reason}", source.name));
+                }
+                source
+            }
+        });
+        Self { declared, sources: sources.collect() }
+    }
+
+    /// The handlers of the database `name` are those of `catalog` now.
+    pub(super) fn refresh(&mut self, name: &str, catalog: HandlerCatalog) {
+        if let Some(source) = self.sources.iter_mut().find(|source| source.name == name) {
+            source.catalog = Some(catalog);
+        }
+    }
+
+    /// What follows each database's handlers from those that are served.
+    pub(super) fn changes(&self) -> Vec<(String, HandlerChanges)> {
+        let following = self
+            .sources
+            .iter()
+            .filter_map(|source| Some((source.name.clone(), source.database.handler_changes(source.catalog.clone())?)));
+        following.collect()
+    }
+
+    /// The state of a node that serves it. What is declared comes before handlers, whose names anybody who may write
+    /// the schema gives; between databases the first one counts.
+    pub(super) fn state(&self, warnings: &mut Vec<String>) -> State {
+        let view = self.declared.view();
+        self.declared.clone().entries(|mut entries| {
+            for source in &self.sources {
+                entries = source.add(entries, view, warnings);
+            }
+            entries
+        })
+    }
+}
+
+impl HandlerSource {
+    fn add(&self, mut entries: SnapshotBuilder, view: &Arc<NodeView>, warnings: &mut Vec<String>) -> SnapshotBuilder {
+        let Some(catalog) = &self.catalog else { return entries };
+        warnings.extend(catalog.problems.iter().map(|problem| format!("database {}: {problem}", self.name)));
+        for record in &catalog.handlers {
+            let (kind, name) = (record.kind, &record.name);
+            let mut left_out = |why: &str| {
+                warnings.push(format!("database {}: the {} {name:?} is left out: {why}", self.name, kind.name()));
+            };
+            let rows = |rows| rows_handler(view.clone(), self.name.clone(), Source(rows));
+            let entry = self.database.handler_entry(catalog, record, rows).and_then(|entry| match entry {
+                HandlerEntry::Tool(tool) if record.returns_rows => {
+                    Ok(HandlerEntry::Tool(Box::new(with_row_arguments(*tool)?)))
+                }
+                entry => Ok(entry),
+            });
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(why) => {
+                    left_out(&why);
+                    continue;
+                }
+            };
+            let is_taken = match &entry {
+                HandlerEntry::Tool(tool) => entries.has_tool(&tool.name),
+                HandlerEntry::Prompt(prompt) => entries.has_prompt(&prompt.name),
+                HandlerEntry::Resource(resource) => entries.has_resource(&resource.uri),
+                HandlerEntry::Template(template) => entries.has_resource(template.template.as_str()),
+            };
+            if is_taken {
+                let what = if kind == HandlerKind::Resource { "URI" } else { "name" };
+                left_out(&format!("its {what} is that of another entry"));
+                continue;
+            }
+            entries = match entry {
+                HandlerEntry::Tool(tool) => entries.tool(*tool),
+                HandlerEntry::Prompt(prompt) => entries.prompt(*prompt),
+                HandlerEntry::Resource(resource) => entries.resource(*resource),
+                HandlerEntry::Template(template) => entries.template(*template),
+            };
+        }
+        entries
+    }
+}
+
+/// The rows of a handler, as the tool asks for them.
+struct Source(HandlerRows);
+
+#[async_trait]
+impl RowsSource for Source {
+    async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error> {
+        self.0.statement(job, arguments).await
+    }
+
+    fn ended(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>) {
+        self.0.ended(job, arguments, failure);
+    }
+}

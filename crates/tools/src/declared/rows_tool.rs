@@ -1,0 +1,97 @@
+//! A tool whose rows are given by whoever made it: a table like any other, in every form and by every way.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Schema, Tool};
+use tidegate_query::{Mode, Question, Rest, Statement};
+
+use super::sql_tool::{shape, with_paging};
+use crate::arguments::{Shape, arguments};
+use crate::node::NodeView;
+use crate::paging::Paging;
+
+/// Says which rows answer a call.
+#[async_trait]
+pub trait RowsSource: Send + Sync + 'static {
+    /// The statement that answers `job`, which was called with `arguments` of the tool's own.
+    ///
+    /// # Errors
+    /// Any [`Error`], written for the caller.
+    async fn statement(&self, job: &Job, arguments: Map<String, Value>) -> Result<Statement, Error>;
+
+    /// Hears that the call `job`, with `arguments`, has ended; `failure` says why it failed.
+    fn ended(&self, job: &Job, arguments: Map<String, Value>, failure: Option<&Error>);
+}
+
+/// The code of a tool that answers with the rows of `source` in the database called `database`.
+pub fn rows_handler(node: Arc<NodeView>, database: String, source: impl RowsSource) -> Arc<dyn Handler> {
+    Arc::new(RowsHandler { node, database, source })
+}
+
+/// `tool` with the arguments that every tool with a table has, beside its own: in which form the rows come, and by which
+/// way.
+///
+/// # Errors
+/// When one of its own has such a name.
+pub fn with_row_arguments(mut tool: Tool) -> Result<Tool, String> {
+    let mut json = tool.input_schema.json().clone();
+    let schema = json.as_object_mut().ok_or("its inputSchema is no object")?;
+    let properties = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    let properties = properties.as_object_mut().ok_or("the properties of its inputSchema are no object")?;
+    for (name, schema) in with_paging(shape()) {
+        if properties.contains_key(&name) {
+            return Err(format!("{name} is an argument that every tool with rows has; choose another name"));
+        }
+        properties.insert(name, schema);
+    }
+    tool.input_schema = Arc::new(Schema::object(json).map_err(|error| error.to_string())?);
+    Ok(tool)
+}
+
+struct RowsHandler<S> {
+    node: Arc<NodeView>,
+    database: String,
+    source: S,
+}
+
+#[async_trait]
+impl<S: RowsSource> Handler for RowsHandler<S> {
+    async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
+        let (wanted, paging): (Shape, Paging) = (arguments(&job)?, arguments(&job)?);
+        if let Some(page) = paging.page(&self.node, wanted.format()?, false, &job, &reply).await {
+            return page;
+        }
+        let mut own = job.arguments().clone();
+        with_paging(shape()).keys().for_each(|name| drop(own.remove(name)));
+        let outcome = self.answer(wanted, &paging, own.clone(), &job, &reply).await;
+        self.source.ended(&job, own, outcome.as_ref().err());
+        outcome
+    }
+}
+
+impl<S: RowsSource> RowsHandler<S> {
+    async fn answer(
+        &self,
+        wanted: Shape,
+        paging: &Paging,
+        own: Map<String, Value>,
+        job: &Arc<Job>,
+        reply: &ReplySender,
+    ) -> Result<Metadata, Error> {
+        let missing = || Error::internal(format!("the database {} is not among those of the node", self.database));
+        let question = Question {
+            database: self.node.databases.configured(&self.database).ok_or_else(missing)?.clone(),
+            statement: self.source.statement(job, own).await?,
+            max_rows: None,
+            format: wanted.format()?,
+            extract: wanted.extract,
+            mode: Mode::Auto,
+            structured: false,
+            more: Some("Ask for less with other arguments.".to_owned()),
+            rest: Rest::default(),
+        };
+        paging.answer(&self.node, question, job, reply).await
+    }
+}
