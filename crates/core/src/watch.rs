@@ -7,6 +7,7 @@
 mod poller;
 mod table;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ use crate::snapshot::{Snapshot, not_found};
 /// How long a listener waits for the first stamps of what it has begun to listen to. What is stamped later counts as
 /// changed then.
 const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+/// Changes of resources that are kept after they were told, since the connection that they were told to may have broken
+/// before they arrived. Who missed more than these is told of all it subscribes to.
+const TOLD_KEPT_MAX: usize = 64;
 
 /// What is listened to in one registry.
 #[derive(Debug)]
@@ -61,6 +65,10 @@ struct State {
     /// The version that resources were looked up in.
     seen: u64,
     has_swap: bool,
+    /// The resources whose changes were told last, oldest first.
+    told: VecDeque<Arc<str>>,
+    /// How many changes of resources were told.
+    told_count: u64,
 }
 
 /// Something that has changed.
@@ -88,7 +96,8 @@ impl Watches {
     pub(crate) fn open(&self, registry: Arc<Registry>) -> Watch {
         let woken = Arc::new(Notify::new());
         let id = self.shared.table.lock().open(woken.clone());
-        let state = State { caller: None, seen: *self.shared.versions.borrow(), has_swap: false };
+        let seen = *self.shared.versions.borrow();
+        let state = State { caller: None, seen, has_swap: false, told: VecDeque::new(), told_count: 0 };
         Watch { registry, shared: self.shared.clone(), id, woken, state: Mutex::new(state) }
     }
 
@@ -205,6 +214,7 @@ impl Watch {
         loop {
             let uri = self.shared.table.lock().next_changed(self.id)?;
             if self.registry.snapshot().has_resource(&uri, &caller) {
+                self.state.lock().note_told(uri.clone());
                 return Some(Change::Resource(uri));
             }
         }
@@ -221,6 +231,22 @@ impl Watch {
         self.state.lock().has_swap = false;
     }
 
+    /// Counts as changed again what was told after the first `told_count` changes of resources.
+    pub fn tell_again_after(&self, told_count: u64) {
+        let state = self.state.lock();
+        let missed = state.told_count.saturating_sub(told_count);
+        let mut table = self.shared.table.lock();
+        match usize::try_from(missed).ok().and_then(|missed| state.told.len().checked_sub(missed)) {
+            Some(first) => state.told.range(first..).for_each(|uri| table.mark(self.id, uri)),
+            None => table.mark_all(self.id),
+        }
+    }
+
+    /// How many changes of resources were told.
+    pub fn told_count(&self) -> u64 {
+        self.state.lock().told_count
+    }
+
     /// The version of the registry that the listener knows of.
     pub fn version(&self) -> u64 {
         self.state.lock().seen
@@ -231,6 +257,16 @@ impl Watch {
         let has_swap = state.has_swap || state.seen != *self.shared.versions.borrow();
         drop(state);
         has_swap || self.shared.table.lock().has_changes(self.id)
+    }
+}
+
+impl State {
+    fn note_told(&mut self, uri: Arc<str>) {
+        if self.told.len() >= TOLD_KEPT_MAX {
+            self.told.pop_front();
+        }
+        self.told.push_back(uri);
+        self.told_count += 1;
     }
 }
 

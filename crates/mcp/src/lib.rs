@@ -30,7 +30,7 @@ pub use in_flight::{InFlight, InFlightGuard};
 pub use jsonrpc::{
     BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, Response, RpcError, decode,
 };
-pub use listen::{Feed, ListenStream};
+pub use listen::{Feed, Heard, ListenStream};
 pub use request_meta::{RequestMeta, is_trace_parent};
 pub use revision::Revision;
 pub use service::{Peer, Service};

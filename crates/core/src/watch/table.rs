@@ -195,6 +195,14 @@ impl Table {
         }
     }
 
+    /// Counts one of its resources as changed, if the listener still subscribes to it.
+    pub(super) fn mark(&mut self, id: ListenerId, uri: &Arc<str>) {
+        if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| listener.uris.contains_key(uri)) {
+            listener.changed.insert(uri.clone());
+            listener.woken.notify_waiters();
+        }
+    }
+
     pub(super) fn has_changes(&self, id: ListenerId) -> bool {
         self.listeners.get(&id).is_some_and(|listener| !listener.changed.is_empty())
     }

@@ -18,6 +18,15 @@ pub(super) struct Lists {
     pub(super) prompts: bool,
 }
 
+/// How far somebody has heard of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// The version of the registry.
+    pub version: u64,
+    /// How many changes of resources were told.
+    pub resources: u64,
+}
+
 /// What one listener is told.
 pub struct Feed {
     watch: Arc<Watch>,
@@ -51,14 +60,18 @@ impl Feed {
     }
 
     /// Begins a new connection of the session: with everything when its client knows the registry of an earlier
-    /// version, and without lists that changed while nobody listened when it says nothing of that.
-    pub async fn resume(&mut self, caller: &Caller, known_version: Option<u64>) {
+    /// version, with what was told after the last that it has heard, and without lists that changed while nobody
+    /// listened when it says nothing of that.
+    pub async fn resume(&mut self, caller: &Caller, last_heard: Option<Heard>) {
         self.watch.renew(caller).await;
         let version = self.watch.version();
-        if known_version.is_some_and(|known| known != version) {
-            self.watch.mark_all();
-        } else {
-            self.watch.forget_swap();
+        match last_heard {
+            Some(heard) if heard.version != version => self.watch.mark_all(),
+            Some(heard) => {
+                self.watch.forget_swap();
+                self.watch.tell_again_after(heard.resources);
+            }
+            None => self.watch.forget_swap(),
         }
     }
 
@@ -100,9 +113,9 @@ impl Feed {
         }
     }
 
-    /// The version of the registry that was told last.
-    pub fn version(&self) -> u64 {
-        self.watch.version()
+    /// How far the listener has been told.
+    pub fn told(&self) -> Heard {
+        Heard { version: self.watch.version(), resources: self.watch.told_count() }
     }
 }
 

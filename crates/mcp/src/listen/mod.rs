@@ -13,7 +13,7 @@ mod filter;
 use tidegate_core::ErrorKind;
 use tokio_util::sync::CancellationToken;
 
-pub use self::feed::Feed;
+pub use self::feed::{Feed, Heard};
 use self::filter::Filter;
 use crate::answer::{Answer, Message};
 use crate::encode::Envelope;

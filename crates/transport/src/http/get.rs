@@ -10,7 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use tidegate_core::Caller;
-use tidegate_mcp::{Feed, RpcError};
+use tidegate_mcp::{Feed, Heard, RpcError};
 use tokio_util::sync::CancellationToken;
 
 use super::Door;
@@ -21,6 +21,9 @@ use super::replay::Reader;
 use super::response::{event_stream, refusal};
 use super::session::HttpSession;
 use super::sse;
+
+/// What the ids of the events of a session's stream of notifications begin with; calls have the streams from 1 on.
+const LISTENER: &str = "0-";
 
 pub(super) async fn get(
     State(door): State<Arc<Door>>,
@@ -37,10 +40,10 @@ pub(super) async fn get(
     };
     let Some(session) = session else { return no_such_session(None) };
     match headers.get("last-event-id").map(|id| id.to_str().unwrap_or_default()) {
-        Some(id) if !id.starts_with("0-") => resume(&session, id),
+        Some(id) if !id.starts_with(LISTENER) => resume(&session, id),
         last => {
             let by = Known { door, shown, owner: caller.principal.clone() };
-            listen(&session, by, &caller, last).await
+            listen(&session, by, &caller, last.and_then(parse_listener_event_id)).await
         }
     }
 }
@@ -92,13 +95,23 @@ fn parse_event_id(id: &str) -> Option<(u64, u64)> {
     Some((stream.parse().ok()?, event.parse().ok()?))
 }
 
-/// Opens the session's stream of notifications, numbered 0. Its events are numbered by the
-/// registry's version, so that a client that comes back hears of what it missed.
-async fn listen(session: &Arc<HttpSession>, by: Known, caller: &Caller, last: Option<&str>) -> Response {
+/// `0-version.resources`: how far the client has heard when it has that event.
+fn listener_event_id(told: Heard) -> String {
+    format!("{LISTENER}{}.{}", told.version, told.resources)
+}
+
+fn parse_listener_event_id(id: &str) -> Option<Heard> {
+    let (version, resources) = id.strip_prefix(LISTENER)?.split_once('.')?;
+    Some(Heard { version: version.parse().ok()?, resources: resources.parse().ok()? })
+}
+
+/// Opens the session's stream of notifications. Its events say how far the client has heard, so that one that comes
+/// back hears of what it missed, also of what was on its way when its connection broke.
+async fn listen(session: &Arc<HttpSession>, by: Known, caller: &Caller, last: Option<Heard>) -> Response {
     let replaced = CancellationToken::new();
     std::mem::replace(&mut *session.listener.lock(), replaced.clone()).cancel();
     let mut feed = Feed::of_session(&session.session);
-    feed.resume(caller, last.and_then(parse_event_id).map(|(_, version)| version)).await;
+    feed.resume(caller, last).await;
     let listener = Listener { session: session.clone(), asking: Asking::new(by), replaced, feed, begun: false };
     event_stream(Body::from_stream(stream::unfold(listener, |mut listener| async move {
         let bytes = listener.next().await?;
@@ -132,7 +145,7 @@ impl Listener {
         // Whoever listens uses its session.
         self.session.touch();
         Some(match told {
-            Told::Notification(message) => sse::event(&message, Some(&event_id(0, self.feed.version()))),
+            Told::Notification(message) => sse::event(&message, Some(&listener_event_id(self.feed.told()))),
             Told::Nothing => sse::KEEP_ALIVE,
         })
     }

@@ -45,13 +45,13 @@ async fn changed_lists_are_told() {
     let mut connection = listen(&server, &session, &[]).await;
     server.host.service.registry().swap(entries(&CancellationToken::new()).build());
     insta::assert_snapshot!(changes(&mut connection, &session, 4).await, @r"
-    0-2 notifications/tools/list_changed
-    0-2 notifications/resources/list_changed
-    0-2 notifications/prompts/list_changed
-    0-2 notifications/resources/updated
+    0-2.0 notifications/tools/list_changed
+    0-2.0 notifications/resources/list_changed
+    0-2.0 notifications/prompts/list_changed
+    0-2.1 notifications/resources/updated
     ");
     server.host.service.registry().swap(entries(&CancellationToken::new()).build());
-    assert!(changes(&mut connection, &session, 4).await.starts_with("0-3 "));
+    assert!(changes(&mut connection, &session, 4).await.starts_with("0-3."));
 }
 
 #[tokio::test]
@@ -60,12 +60,12 @@ async fn who_comes_back_hears_of_what_was_missed() {
     let session = server.session(Revision::V2025_11_25).await;
     let registry = server.host.service.registry();
     registry.swap(SnapshotBuilder::new().build());
-    let mut missed = listen(&server, &session, &[("Last-Event-ID", "0-1")]).await;
-    assert!(changes(&mut missed, &session, 3).await.starts_with("0-2 notifications/tools/list_changed\n"));
+    let mut missed = listen(&server, &session, &[("Last-Event-ID", "0-1.0")]).await;
+    assert!(changes(&mut missed, &session, 3).await.starts_with("0-2.0 notifications/tools/list_changed\n"));
     // Who has heard it all hears the next change only.
-    let mut current = listen(&server, &session, &[("Last-Event-ID", "0-2")]).await;
+    let mut current = listen(&server, &session, &[("Last-Event-ID", "0-2.0")]).await;
     registry.swap(SnapshotBuilder::new().build());
-    assert!(changes(&mut current, &session, 3).await.starts_with("0-3 "));
+    assert!(changes(&mut current, &session, 3).await.starts_with("0-3."));
 }
 
 #[tokio::test]
@@ -101,12 +101,16 @@ async fn a_resource_that_changed_is_told_alone_also_to_who_comes_later() {
     }
     let mut connection = listen(&server, &session, &[]).await;
     garden.dig("rose");
-    assert_eq!(changes(&mut connection, &session, 1).await, "0-1 notifications/resources/updated\n");
+    assert_eq!(changes(&mut connection, &session, 1).await, "0-1.1 notifications/resources/updated\n");
     drop(connection);
     garden.dig("lily");
-    let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1")]).await;
+    let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
     let SseEvent { data, .. } = connection.event().await.unwrap();
     assert!(data.unwrap().contains("garden://lily"));
+    // What a broken connection was told and never brought is told again, to who says that it has not heard it.
+    drop(connection);
+    let mut connection = listen(&server, &session, &[("Last-Event-ID", "0-1.1")]).await;
+    assert!(connection.event().await.unwrap().data.unwrap().contains("garden://lily"));
     // Who no longer subscribes hears of what follows alone.
     server.ask(&session.post("resources/unsubscribe", json!({"uri": "garden://rose"}))).await;
     garden.dig("rose");
