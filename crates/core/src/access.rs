@@ -21,6 +21,10 @@ pub struct Access {
     /// Whether the caller must have shown who it is. Lists hide the entry from those who have not; who calls it all the
     /// same is told to.
     pub asks_who: bool,
+    /// OAuth scopes that the caller's token must carry, **all** of them. Lists show the entry all the same, and who calls
+    /// it without is told which: so a client can ask its user for more (step-up). Only tokens have scopes; who proves
+    /// itself otherwise is not asked for any.
+    pub scopes: Vec<String>,
     /// Whom it is for beyond that, where whoever brought the entry has rights of its own: those of a database's roles.
     pub only_for: Option<OnlyFor>,
 }
@@ -107,18 +111,35 @@ impl Access {
     ///
     /// # Errors
     /// `Unauthenticated` when an anonymous caller lacks an access name, else `Forbidden`. A registry turns
-    /// both into "not found" for entries that are hidden from the caller, but for those that ask who it is.
+    /// both into "not found" for entries that are hidden from the caller, but for those that ask who it is, or for
+    /// scopes.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         self.admit(name, caller)?;
         if self.asks_who && caller.principal.proof == Proof::Anonymous {
-            return Err(Error::new(ErrorKind::Unauthenticated, "it is for callers who have shown who they are"));
+            let message = format!("{name:?} is for callers who have shown who they are");
+            return Err(Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token."));
         }
-        Ok(())
+        self.must_have_scopes(name, &caller.principal)
     }
 
-    /// Whether nothing but the proof of who calls is missing.
-    pub(crate) fn would_admit(&self, name: &str, caller: &Caller) -> bool {
-        self.asks_who && caller.principal.proof == Proof::Anonymous && self.admit(name, caller).is_ok()
+    fn must_have_scopes(&self, name: &str, principal: &Principal) -> Result<(), Error> {
+        if self.scopes.is_empty() || principal.proof != Proof::Token || principal.has_scopes(&self.scopes) {
+            return Ok(());
+        }
+        let message = format!("{name:?} needs a token with the scopes: {}", self.scopes.join(" "));
+        Err(Error::new(ErrorKind::Forbidden, message).with_scopes(self.scopes.clone()))
+    }
+
+    /// Whether `caller` may know that there is the entry of that name: whoever reaches it, or would with a proof of who
+    /// it is or with more scopes.
+    pub(crate) fn is_known_to(&self, name: &str, caller: &Caller) -> bool {
+        self.admit(name, caller).is_ok()
+    }
+
+    /// Whether `caller` may see the entry of that name in lists: also if its token lacks scopes.
+    pub(crate) fn shows(&self, name: &str, caller: &Caller) -> bool {
+        let has_shown_itself = !self.asks_who || caller.principal.proof != Proof::Anonymous;
+        has_shown_itself && self.admit(name, caller).is_ok()
     }
 
     fn admit(&self, name: &str, caller: &Caller) -> Result<(), Error> {
@@ -126,7 +147,7 @@ impl Access {
         if let Some(missing) = self.names.iter().find(|name| !grants.access.includes(name)) {
             let kind = match caller.principal.proof {
                 Proof::Anonymous => ErrorKind::Unauthenticated,
-                Proof::Process | Proof::Key | Proof::Token => ErrorKind::Forbidden,
+                _ => ErrorKind::Forbidden,
             };
             return Err(Error::new(kind, format!("no role of the caller has the access {missing:?}")));
         }

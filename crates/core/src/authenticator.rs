@@ -2,18 +2,37 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 
 use crate::principal::Principal;
 
 /// What a caller showed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Credentials<'a> {
     /// The token of `Authorization: Bearer …`.
     pub bearer: Option<&'a str>,
     /// The peer's address; none where there is no network.
     pub peer: Option<IpAddr>,
+    /// The certificate of a TLS client, if it showed one.
+    pub certificate: Option<&'a ClientCertificate>,
+    /// Of the request's headers those that [`Authenticator::asserting_headers`] names, as they came. Anybody may have
+    /// written them: they count only from a peer that is trusted to write them.
+    pub asserted: &'a [(String, String)],
+}
+
+/// The certificate of a TLS client. Its chain led to an authority of ours when the connection was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The subject's name in the form of [RFC 4514](https://www.rfc-editor.org/rfc/rfc4514), `CN=ann,O=Example`.
+    pub subject: String,
+    /// The subject's alternative names, each with its sort: `dns:host`, `email:address`, `uri:spiffe://…`, `ip:address`.
+    pub alternative_names: Vec<String>,
+    /// The SHA-256 of the whole certificate, in lower-case hexadecimal.
+    pub sha256: String,
+    /// Until when it is good.
+    pub expires: SystemTime,
 }
 
 /// Why a caller is not let in. It learns no more than this.
@@ -38,6 +57,11 @@ pub trait Authenticator: Send + Sync + 'static {
 
     /// The principal of the process's own user: stdio and the command line.
     fn local(&self) -> Arc<Principal>;
+
+    /// The names of the headers that may say who calls, in lower case.
+    fn asserting_headers(&self) -> Arc<[String]> {
+        Arc::new([])
+    }
 
     /// Whether anybody is ever refused; if not, only loopback may be listened on.
     fn is_configured(&self) -> bool;

@@ -4,6 +4,7 @@
 //! leaves the process.
 
 use std::fmt;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -88,6 +89,8 @@ struct Parts {
     needs: Abilities,
     code: Option<i64>,
     is_told: bool,
+    retry_after: Option<Duration>,
+    scopes: Vec<String>,
 }
 
 impl Error {
@@ -105,6 +108,8 @@ impl Error {
             needs: Abilities::default(),
             code: None,
             is_told: false,
+            retry_after: None,
+            scopes: Vec::new(),
         }))
     }
 
@@ -169,6 +174,20 @@ impl Error {
         self
     }
 
+    /// Adds after what time the same may be tried again.
+    #[must_use]
+    pub fn with_retry_after(mut self, time: Duration) -> Self {
+        self.0.retry_after = Some(time);
+        self
+    }
+
+    /// Adds the OAuth scopes that the caller's token lacks, all of which would be needed.
+    #[must_use]
+    pub fn with_scopes(mut self, scopes: Vec<String>) -> Self {
+        self.0.scopes = scopes;
+        self
+    }
+
     /// Says that the answer's blocks told of it already, so that nothing is to be added to them.
     #[must_use]
     pub fn told_in_blocks(mut self) -> Self {
@@ -214,6 +233,16 @@ impl Error {
     /// The code that the handler gave it.
     pub fn code(&self) -> Option<i64> {
         self.0.code
+    }
+
+    /// After what time the same may be tried again, where that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// The OAuth scopes that the caller's token would need, if it is these that it lacks.
+    pub fn scopes(&self) -> &[String] {
+        &self.0.scopes
     }
 
     /// Whether the answer's blocks told of it already.

@@ -3,11 +3,13 @@
 //! Log, metrics and whatever comes later subscribe to this list; nothing else counts or logs calls.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::caller::Caller;
 use crate::job::Job;
 use crate::principal::TransportKind;
 
@@ -28,6 +30,8 @@ pub enum Event<'a> {
     },
     /// A call was refused at the door.
     CallRefused {
+        /// Who called.
+        caller: &'a Caller,
         /// The sort of target.
         kind: &'static str,
         /// The name asked for.
@@ -75,6 +79,8 @@ pub enum Event<'a> {
     MessageRefused {
         /// On which transport.
         transport: TransportKind,
+        /// The peer's address; none where there is no network.
+        peer: Option<IpAddr>,
         /// Why, in a few words.
         reason: &'a str,
     },
@@ -142,7 +148,7 @@ impl Subscriber for Log {
                 elapsed_ms = job.elapsed().as_millis() as u64,
                 "call ended"
             ),
-            Event::CallRefused { kind, name, outcome } => {
+            Event::CallRefused { kind, name, outcome, .. } => {
                 tracing::info!(kind, name = cut(name), outcome, "call refused");
             }
             Event::QueryEnded { database, elapsed, rows } => {
@@ -157,8 +163,9 @@ impl Subscriber for Log {
             }
             Event::SessionOpened { transport } => tracing::debug!(transport = transport.name(), "session opened"),
             Event::SessionClosed { transport } => tracing::debug!(transport = transport.name(), "session closed"),
-            Event::MessageRefused { transport, reason } => {
-                tracing::info!(transport = transport.name(), reason = cut(reason), "message refused");
+            Event::MessageRefused { transport, peer, reason } => {
+                let peer = peer.map(tracing::field::display);
+                tracing::info!(transport = transport.name(), peer, reason = cut(reason), "message refused");
             }
             Event::RegistryChanged { version } => tracing::debug!(version, "registry changed"),
         }

@@ -45,7 +45,7 @@ mod watch;
 pub use access::{Access, Acl, Network, OnlyFor};
 pub use answer_format::AnswerFormat;
 pub use asking::Asked;
-pub use authenticator::{Authenticator, Credentials, LetEverybodyIn, Unauthenticated};
+pub use authenticator::{Authenticator, ClientCertificate, Credentials, LetEverybodyIn, Unauthenticated};
 pub use call::{Call, LogLevel, Target, Variables};
 pub use caller::{Caller, Toolset};
 pub use completion::{Completer, Completion, CompletionRequest, Reference};

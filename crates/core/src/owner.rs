@@ -24,15 +24,10 @@ impl Owner {
     /// Whose it is when `caller` makes it.
     pub fn of(caller: &Caller) -> Self {
         let principal = &caller.principal;
-        let (proof, has_address_alone) = match principal.proof {
-            Proof::Anonymous => ("anonymous", true),
-            Proof::Process => ("process", false),
-            Proof::Key => ("key", false),
-            Proof::Token => ("token", false),
-        };
+        let has_address_alone = principal.proof == Proof::Anonymous;
         let peer = caller.origin.peer.map(|peer| peer.to_canonical());
         Self {
-            proof: proof.to_owned(),
+            proof: principal.proof.name().to_owned(),
             subject: principal.subject.clone(),
             tenant: principal.tenant.clone(),
             address: peer.filter(|_| has_address_alone),

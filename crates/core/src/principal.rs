@@ -17,8 +17,26 @@ pub enum Proof {
     Process,
     /// An API key.
     Key,
-    /// A signed token.
+    /// A token of an issuer, signed or asked about.
     Token,
+    /// The certificate of a TLS client.
+    Certificate,
+    /// The word of a proxy that is trusted to know.
+    Proxy,
+}
+
+impl Proof {
+    /// The name as it stands in logs and in what is written down.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anonymous => "anonymous",
+            Self::Process => "process",
+            Self::Key => "key",
+            Self::Token => "token",
+            Self::Certificate => "certificate",
+            Self::Proxy => "proxy",
+        }
+    }
 }
 
 /// Who is calling. Anonymous is a principal too.
@@ -60,6 +78,17 @@ impl Principal {
     pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
         let (tenant, roles, claims) = (None, BTreeSet::new(), Map::new());
         Self { subject: subject.into(), tenant, roles, grants, claims, proof, generation: 0 }
+    }
+
+    /// Whether its token carries all of these OAuth scopes (claim `scope`, or `scp` as some issuers call it).
+    pub fn has_scopes(&self, wanted: &[String]) -> bool {
+        let carries = |claim: &Value, scope: &str| match claim {
+            Value::String(words) => words.split(' ').any(|word| word == scope),
+            Value::Array(scopes) => scopes.iter().any(|one| one == scope),
+            _ => false,
+        };
+        let claims: Vec<&Value> = ["scope", "scp"].iter().filter_map(|name| self.claims.get(*name)).collect();
+        wanted.iter().all(|scope| claims.iter().any(|claim| carries(claim, scope)))
     }
 
     /// Whether both are the same somebody. A key and a token may carry the same name.

@@ -118,10 +118,11 @@ impl Registry {
     /// with every violation, `RateLimited` when too many calls are open. Errors of the handler
     /// come as the reply's outcome.
     pub fn call(&self, call: Call) -> Result<Reply, Error> {
+        let caller = call.caller.clone();
         self.admit(call)
             .inspect_err(|(target, error)| {
                 let (kind, name, outcome) = (target.kind(), target.name(), error.kind().name());
-                self.events.tell(Event::CallRefused { kind, name, outcome });
+                self.events.tell(Event::CallRefused { caller: &caller, kind, name, outcome });
             })
             .map_err(|(_, error)| error)
     }

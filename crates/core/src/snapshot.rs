@@ -230,14 +230,24 @@ impl Snapshot {
         tools.chain(resources).chain(templates).chain(prompts)
     }
 
-    /// The one question that lists and calls ask of every entry.
-    fn may_reach(&self, access: &Access, name: &str, caller: &Caller) -> bool {
-        self.is_of(&caller.principal) && access.authorize(name, caller).is_ok()
+    /// The one question that lists ask of every entry.
+    fn shows(&self, access: &Access, name: &str, caller: &Caller) -> bool {
+        self.is_of(&caller.principal) && access.shows(name, caller)
     }
 
-    /// Whether the caller would reach the entry if it showed who it is.
-    fn would_admit(&self, access: &Access, name: &str, caller: &Caller) -> bool {
-        self.is_of(&caller.principal) && access.would_admit(name, caller)
+    /// The one question that calls ask of every entry. Of what the caller may not know of it learns nothing, the same
+    /// as of what is `absent`.
+    fn must_reach(
+        &self,
+        access: &Access,
+        name: &str,
+        caller: &Caller,
+        absent: impl FnOnce() -> Error,
+    ) -> Result<(), Error> {
+        if !self.is_of(&caller.principal) || !access.is_known_to(name, caller) {
+            return Err(absent());
+        }
+        access.authorize(name, caller)
     }
 
     /// Whether the grants of `principal` come from the configuration that this is a state of.
@@ -247,60 +257,58 @@ impl Snapshot {
 
     /// The tools that the caller may reach.
     pub fn tools(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Tool>> {
-        self.tool_order.iter().filter(move |tool| self.may_reach(&tool.access, &tool.name, caller))
+        self.tool_order.iter().filter(move |tool| self.shows(&tool.access, &tool.name, caller))
     }
 
     /// The resources that the caller may reach, without those that templates list.
     pub fn resources(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().filter(move |resource| self.may_reach(&resource.access, &resource.name, caller))
+        self.resources.values().filter(move |resource| self.shows(&resource.access, &resource.name, caller))
     }
 
     /// The resource templates that the caller may reach.
     pub fn templates(&self, caller: &Caller) -> impl Iterator<Item = &Arc<ResourceTemplate>> {
-        self.templates.iter().filter(move |template| self.may_reach(&template.access, &template.name, caller))
+        self.templates.iter().filter(move |template| self.shows(&template.access, &template.name, caller))
     }
 
     /// The prompts that the caller may reach.
     pub fn prompts(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Prompt>> {
-        self.prompts.values().filter(move |prompt| self.may_reach(&prompt.access, &prompt.name, caller))
+        self.prompts.values().filter(move |prompt| self.shows(&prompt.access, &prompt.name, caller))
     }
 
     /// The tool of that name, if the caller may reach it.
     ///
     /// # Errors
     /// `NotFound` with the nearest names, the same whether it is hidden or absent; `Unauthenticated` when it is for
-    /// whoever shows who it is.
+    /// whoever shows who it is, `Forbidden` when the caller's token lacks scopes.
     pub fn tool(&self, name: &str, caller: &Caller) -> Result<&Arc<Tool>, Error> {
-        match self.tools.get(name) {
-            Some(tool) if self.may_reach(&tool.access, &tool.name, caller) => Ok(tool),
-            Some(tool) if self.would_admit(&tool.access, &tool.name, caller) => Err(unproven("tool", name)),
-            _ => {
-                let visible = self.tools(caller).map(|tool| tool.name.as_str());
-                Err(not_found("tool", name, nearest(name, visible)))
-            }
-        }
+        let absent = || {
+            let visible = self.tools(caller).map(|tool| tool.name.as_str());
+            not_found("tool", name, nearest(name, visible))
+        };
+        let tool = self.tools.get(name).ok_or_else(absent)?;
+        self.must_reach(&tool.access, &tool.name, caller, absent)?;
+        Ok(tool)
     }
 
     /// The prompt of that name, if the caller may reach it.
     ///
     /// # Errors
-    /// `NotFound`, as for tools.
+    /// As for tools.
     pub fn prompt(&self, name: &str, caller: &Caller) -> Result<&Arc<Prompt>, Error> {
-        match self.prompts.get(name) {
-            Some(prompt) if self.may_reach(&prompt.access, &prompt.name, caller) => Ok(prompt),
-            Some(prompt) if self.would_admit(&prompt.access, &prompt.name, caller) => Err(unproven("prompt", name)),
-            _ => {
-                let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
-                Err(not_found("prompt", name, nearest(name, visible)))
-            }
-        }
+        let absent = || {
+            let visible = self.prompts(caller).map(|prompt| prompt.name.as_str());
+            not_found("prompt", name, nearest(name, visible))
+        };
+        let prompt = self.prompts.get(name).ok_or_else(absent)?;
+        self.must_reach(&prompt.access, &prompt.name, caller, absent)?;
+        Ok(prompt)
     }
 
     /// What answers for `uri`, if the caller may reach it: the resource of that URI, else the template that says most of
     /// it. One that is hidden answers as if it were absent; a broader one never answers in its stead.
     ///
     /// # Errors
-    /// `NotFound`, and `Unauthenticated` as for tools.
+    /// As for tools.
     pub(crate) fn resource(&self, uri: &str, caller: &Caller) -> Result<Readable<'_>, Error> {
         let absent = || not_found("resource", uri, Vec::new());
         let (access, name, readable) = match self.resources.get(uri) {
@@ -312,10 +320,8 @@ impl Snapshot {
                 (&template.access, &template.name, Readable::Template(template, variables))
             }
         };
-        if self.may_reach(access, name, caller) {
-            return Ok(readable);
-        }
-        Err(if self.would_admit(access, name, caller) { unproven("resource", uri) } else { absent() })
+        self.must_reach(access, name, caller, absent)?;
+        Ok(readable)
     }
 
     fn readable(&self, uri: &str, caller: &Caller) -> Option<Readable<'_>> {
@@ -365,9 +371,4 @@ impl Snapshot {
 
 pub(crate) fn not_found(kind: &str, name: &str, choices: Vec<String>) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no {kind} {name:?}")).with_choices(choices)
-}
-
-fn unproven(kind: &str, name: &str) -> Error {
-    Error::new(ErrorKind::Unauthenticated, format!("the {kind} {name:?} is for callers who have shown who they are"))
-        .with_hint("Call with a key or a token.")
 }

@@ -127,7 +127,7 @@ impl ClaimSettings {
 pub(crate) fn who(principal: &Principal) -> [String; 2] {
     match principal.proof {
         Proof::Anonymous => [String::new(), String::new()],
-        Proof::Process | Proof::Key | Proof::Token => {
+        _ => {
             let tenant = claim_of(principal, "tenant").as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
             [principal.subject.clone(), tenant]
         }

@@ -108,7 +108,7 @@ impl Conversation {
 
     /// Tells log and metrics that a message was refused.
     pub(crate) fn tell_of_refusal(&self, reason: &str) {
-        let event = Event::MessageRefused { transport: self.transport, reason };
+        let event = Event::MessageRefused { transport: self.transport, peer: None, reason };
         self.service.registry().events().tell(event);
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
 
 /// Shows `bearer`. No authenticator of ours waits for anything.
 pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, Unauthenticated> {
-    let mut answer = door.authenticate(Credentials { bearer, peer: None });
+    let mut answer = door.authenticate(Credentials { bearer, ..Credentials::default() });
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("it waits"),

@@ -131,7 +131,7 @@ impl Table {
             return Err(too_many_of_one());
         }
         let holder = listener.holder.get_or_insert_with(|| holder(&caller.principal)).clone();
-        let is_proven = matches!(holder.0, Proof::Key | Proof::Token);
+        let is_proven = !matches!(holder.0, Proof::Anonymous | Proof::Process);
         let of_holder = self.by_holder.get(&holder).copied().unwrap_or_default();
         if self.subscriptions >= SUBSCRIPTIONS_MAX || (is_proven && of_holder >= OF_ONE_MAX) {
             return Err(too_many_in_all());

@@ -64,7 +64,7 @@ impl Subscriber for Recorder {
             Event::CallEnded { job, outcome } => {
                 format!("ended {} {}: {outcome}", job.target().kind(), job.target().name())
             }
-            Event::CallRefused { kind, name, outcome } => format!("refused {kind} {name}: {outcome}"),
+            Event::CallRefused { kind, name, outcome, .. } => format!("refused {kind} {name}: {outcome}"),
             Event::Fault { id, detail } => format!("fault {id}: {detail}"),
             Event::RegistryChanged { version } => format!("registry {version}"),
             other => format!("{other:?}"),

@@ -70,7 +70,7 @@ impl Explain {
         match self.who.as_str() {
             "local" => Ok(opened.doorkeeper.local()),
             "anonymous" => {
-                let shown = Credentials { bearer: None, peer: None };
+                let shown = Credentials::default();
                 opened.doorkeeper.authenticate(shown).await.map_err(|error| Failure::Usage(error.to_string()))
             }
             names => {

@@ -161,7 +161,7 @@ impl Door {
 
     /// Tells log and metrics that a message was refused.
     fn tell_of_refusal(&self, transport: TransportKind, reason: &str) {
-        self.service.registry().events().tell(Event::MessageRefused { transport, reason });
+        self.service.registry().events().tell(Event::MessageRefused { transport, peer: None, reason });
     }
 
     /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.

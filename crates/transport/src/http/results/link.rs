@@ -28,7 +28,7 @@ pub(super) async fn caller(door: &Door, parts: &Parts, route: &Route) -> Result<
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
-        Proof::Process | Proof::Key | Proof::Token => {
+        _ => {
             parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address)
         }
     };

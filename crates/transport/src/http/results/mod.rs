@@ -20,7 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use tidegate_core::event::Event;
-use tidegate_core::{Call, Error, ErrorKind, Target};
+use tidegate_core::{Call, Caller, Error, ErrorKind, Target};
 
 use self::asked::Asked;
 pub(super) use self::asked::{PARTIAL, offered};
@@ -57,7 +57,7 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
     }
     let caller = link::caller(door, parts, &route).await?;
     let mut asked = Asked::read(&route, parts)?;
-    let Some(uri) = route.uri() else { return Err(absent(door, &route)) };
+    let Some(uri) = route.uri() else { return Err(absent(door, &caller, &route)) };
     let mut call = Call::new(Target::Resource(uri), caller);
     call.arguments = asked.arguments.clone();
     call.format = Some(asked.format);
@@ -67,10 +67,11 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
 }
 
 /// What is at a path that no result can have: the same as at one that no result has.
-fn absent(door: &Door, route: &Route) -> Problem {
+fn absent(door: &Door, caller: &Caller, route: &Route) -> Problem {
     let outcome = ErrorKind::NotFound.name();
     // The path itself stays out of the log: whoever mistypes the `?` before a link has the link in it.
     door.service.registry().events().tell(Event::CallRefused {
+        caller,
         kind: "resource",
         name: "tidegate://results/{id}",
         outcome,

@@ -116,7 +116,7 @@ async fn a_connection_is_told_when_it_opens_and_closes() {
     pipe.close().await;
     insta::assert_snapshot!(heard.0.lock().join("\n"), @r#"
     ConnectionOpened { transport: Stdio }
-    MessageRefused { transport: Stdio, reason: "Parse error: EOF while parsing an object at line 1 column 1" }
+    MessageRefused { transport: Stdio, peer: None, reason: "Parse error: EOF while parsing an object at line 1 column 1" }
     ConnectionClosed { transport: Stdio }
     "#);
 }
