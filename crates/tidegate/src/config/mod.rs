@@ -1,5 +1,6 @@
 //! `tidegate.yaml`: what may stand in it, what is wrong with it, and the node that it makes.
 
+mod access;
 mod assemble;
 mod databases;
 mod document;
