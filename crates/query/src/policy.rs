@@ -13,7 +13,7 @@ use crate::functions;
 use crate::refusal::{self, refused};
 
 /// What a statement that passed the policy reads and calls.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Findings {
     pub(crate) tables: Vec<String>,
     pub(crate) functions: Vec<String>,

@@ -109,6 +109,14 @@ impl Statement {
         Self { transaction, ..self }
     }
 
+    /// The same question in other words.
+    pub(crate) fn rewritten(&self, ast: ast::Statement, text: String) -> Self {
+        let Written { dialect, author, placeholders, .. } = *self.written;
+        let findings = self.written.parsed.as_ref().map(|(_, findings)| findings.clone()).unwrap_or_default();
+        let written = Written { text, dialect, author, placeholders, parsed: Some((ast, findings)) };
+        Self { written: Arc::new(written), ..self.clone() }
+    }
+
     /// Whether each placeholder has its parameter.
     pub(crate) fn check_parameters(&self) -> Result<(), Error> {
         let (wanted, came) = (self.written.placeholders, self.parameters.len());

@@ -1,0 +1,110 @@
+//! What a principal is shown of tables to which row policies apply: views of the connection that stand before them.
+//!
+//! A view in `temp` has the table's name and so stands before it. It reads a second view, the barrier, whose name nobody
+//! knows, and the wall lets that one alone read the table. The barrier has a LIMIT and an OFFSET that leave out nothing, for
+//! SQLite moves no condition into such a query and never merges it with the one around it: nothing that a caller writes
+//! is computed for a row that is hidden from it. A table that is read past its view is refused by the wall.
+
+mod explained;
+mod filter;
+mod ledger;
+mod sight;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tidegate_core::Principal;
+use tidegate_query::{Mask, Moved, RowPolicies};
+
+pub(crate) use explained::redacted;
+pub(crate) use ledger::{Ledger, MASK_PREFIX, mask_code};
+pub(crate) use sight::Sight;
+
+use crate::tables::Table;
+
+/// Who asks, where policies may apply.
+pub(crate) struct Asker {
+    pub(crate) policies: RowPolicies,
+    pub(crate) principal: Principal,
+    /// What tells it from others to whom something else is shown.
+    pub(crate) stamp: u64,
+}
+
+impl Asker {
+    /// `principal`, where there are `policies`.
+    pub(crate) fn of(policies: &RowPolicies, principal: &Principal) -> Option<Arc<Self>> {
+        let asker =
+            || Self { policies: policies.clone(), principal: principal.clone(), stamp: policies.stamp(principal) };
+        (!policies.is_empty()).then(|| Arc::new(asker()))
+    }
+}
+
+/// Schema and name of a table, in lower case, as SQLite compares them.
+pub(crate) type Key = (String, String);
+
+/// The key of the table `name` of `schema`.
+pub(crate) fn key(schema: &str, name: &str) -> Key {
+    (schema.to_ascii_lowercase(), name.to_ascii_lowercase())
+}
+
+/// How the tables of the files are shown to a principal.
+pub(crate) struct Shown {
+    pub(super) stamp: u64,
+    /// The versions of the files' schemas.
+    pub(super) versions: Vec<i64>,
+    pub(super) token: String,
+    /// Tables to which a policy applies, and all that must not be read past it.
+    pub(super) sights: BTreeMap<Key, Sight>,
+    /// Views of the files' owners, made again over what is shown, by their keys.
+    pub(super) views: BTreeMap<Key, sight::Made>,
+}
+
+impl Shown {
+    /// How the table is shown; none if it is as it is.
+    pub(crate) fn sight(&self, table: &Table) -> Option<&Sight> {
+        self.sights.get(&key(&table.schema, &table.name))
+    }
+
+    /// Whether the view is made again in `temp`.
+    pub(crate) fn is_made_again(&self, table: &Table) -> bool {
+        self.views.contains_key(&key(&table.schema, &table.name))
+    }
+
+    /// The mask of a column of a table; none when it is shown as it is.
+    pub(crate) fn mask(&self, table: &Table, column: &str) -> Option<Mask> {
+        match self.sight(table)? {
+            Sight::Guarded(guarded) => {
+                guarded.masks.iter().find(|(name, _)| name == column).and_then(|(_, mask)| *mask)
+            }
+            Sight::Barred(_) => Some(Mask::Deny),
+        }
+    }
+
+    /// Where the table `name` of `schema` is read instead.
+    pub(crate) fn moved(&self, schema: &str, name: &str) -> Option<Moved> {
+        let key = key(schema, name);
+        let shadow = match self.sights.get(&key) {
+            Some(Sight::Guarded(guarded)) => guarded.shadow.clone(),
+            Some(Sight::Barred(_)) => return None,
+            None => self.views.get(&key)?.name.clone(),
+        };
+        Some(("temp".to_owned(), shadow))
+    }
+
+    /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read any.
+    pub(crate) fn wanted(&self, tables: Option<&[String]>) -> BTreeSet<Key> {
+        let all = || self.sights.keys().chain(self.views.keys()).cloned().collect();
+        let Some(tables) = tables else { return all() };
+        let is_named = |(schema, name): &&Key| {
+            tables.iter().any(|table| {
+                let table = table.to_ascii_lowercase();
+                table == *name || table.strip_suffix(name.as_str()).is_some_and(|rest| rest == format!("{schema}."))
+            })
+        };
+        // A view of the owner's may read whatever there is.
+        if self.views.keys().any(|key| is_named(&key)) {
+            return all();
+        }
+        self.sights.keys().filter(is_named).cloned().collect()
+    }
+}
