@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tidegate_core::event::Event;
-use tidegate_core::{Budget, Caller, Error, TransportKind};
+use tidegate_core::{Budget, Caller, Error, Origin};
 use tidegate_mcp::{
     Answer, AnswerStream, Feed, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service,
     Session,
@@ -38,7 +38,7 @@ pub(crate) struct Bounds {
 /// One conversation with a client.
 pub(crate) struct Conversation {
     service: Arc<Service>,
-    transport: TransportKind,
+    origin: Origin,
     bounds: Bounds,
     session: Mutex<Option<Arc<Session>>>,
     /// Ends what the session is told when another handshake takes its place.
@@ -54,14 +54,14 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation over `transport`, and where its messages come out.
-    pub(crate) fn open(service: Arc<Service>, transport: TransportKind, bounds: Bounds) -> (Self, Outbox) {
+    /// A conversation with whoever is at `origin`, and where its messages come out.
+    pub(crate) fn open(service: Arc<Service>, origin: Origin, bounds: Bounds) -> (Self, Outbox) {
         let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(messages, tasks.clone());
         let conversation = Self {
             service,
-            transport,
+            origin,
             bounds,
             session: Mutex::default(),
             telling: Mutex::default(),
@@ -108,7 +108,8 @@ impl Conversation {
 
     /// Tells log and metrics that a message was refused.
     pub(crate) fn tell_of_refusal(&self, reason: &str) {
-        let event = Event::MessageRefused { transport: self.transport, peer: None, reason };
+        let Origin { transport, peer } = self.origin;
+        let event = Event::MessageRefused { transport, peer, reason };
         self.service.registry().events().tell(event);
     }
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tidegate_core::{Caller, TransportKind};
+use tidegate_core::{Caller, Origin};
 use tidegate_mcp::{
     Answer, AnswerStream, InFlight, Incoming, ListenStream, Notification, Rejection, RequestId, Revision, RpcError,
     decode,
@@ -26,8 +26,6 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 
-const TRANSPORT: TransportKind = TransportKind::StreamableHttp;
-
 /// What the rest of the request needs to know of its head.
 struct Head {
     headers: HeaderMap,
@@ -42,11 +40,11 @@ pub(super) async fn post(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let read = read_message(&parts.headers, body, &door, TRANSPORT).await;
+    let read = read_message(&parts.headers, body, &door, shown.origin).await;
     // The body may have taken its time; what its sender may do is settled now.
     let caller = match shown.caller(&door).await {
         Ok(caller) => caller,
-        Err(refused) => return refused.response(&door, TRANSPORT),
+        Err(refused) => return refused.response(&door, shown.origin),
     };
     let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller, shown };
     match read {
@@ -55,7 +53,7 @@ pub(super) async fn post(
         Ok(Ok(Incoming::Response(response))) => hear_response(&door, &head, &response),
         Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
         Ok(Err(rejection)) => {
-            door.tell_of_refusal(TRANSPORT, &rejection.error.message);
+            door.tell_of_refusal(head.shown.origin, &rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
         }
         Err(refusal) => *refusal,
@@ -80,10 +78,10 @@ pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Body,
     door: &Door,
-    transport: TransportKind,
+    origin: Origin,
 ) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
     let refuse = |status, message: &str| {
-        door.tell_of_refusal(transport, message);
+        door.tell_of_refusal(origin, message);
         Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = door.options;
@@ -128,13 +126,13 @@ async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Req
     let checked = mirror::check(&head.headers, &request, door.service.registry(), &head.caller)
         .and_then(|()| door.service.revision_of(&request, None));
     if let Err(error) = checked {
-        door.tell_of_refusal(TRANSPORT, &error.message);
+        door.tell_of_refusal(head.shown.origin, &error.message);
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
     let id = request.id.clone();
     match door.service.answer(request, &peer).await {
         Answer::Silence => accepted(),
-        Answer::Whole(whole) => message(whole, true),
+        Answer::Whole(whole) => message(door, whole, true),
         Answer::Listen(stream) => open_listening(door, head, &id, stream),
         Answer::Stream(answer) if wants_events => event_stream(sse::body(answer)),
         Answer::Stream(answer) => streamed_json(answer),
@@ -156,7 +154,7 @@ fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Re
     };
     let Some(place) = door.place(&head.caller) else { return too_many_sessions(Some(&request.id)) };
     let id = door.sessions.open(session, head.caller.principal.clone(), place);
-    let mut response = message(whole, false);
+    let mut response = message(door, whole, false);
     // An id is hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(SESSION_ID, value);
@@ -196,7 +194,7 @@ async fn answer_legacy(
     let id = request.id.clone();
     match door.service.answer(request, &peer).await {
         Answer::Silence => accepted(),
-        Answer::Whole(whole) => message(whole, false),
+        Answer::Whole(whole) => message(door, whole, false),
         Answer::Listen(stream) => open_listening(door, head, &id, stream),
         Answer::Stream(answer) if head.accepts_events && answer.may_notify() => resumable(door, &session, &id, answer),
         Answer::Stream(answer) => streamed_json(answer),

@@ -1,13 +1,17 @@
 //! Answers as HTTP responses.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tidegate_mcp::{AnswerStream, Frame, Message, RequestId, RpcError};
+use tidegate_mcp::{AnswerStream, Frame, Hindrance, Message, RequestId, RpcError};
+
+use super::Door;
+use super::protected::Challenge;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -31,14 +35,46 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Response {
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 
-/// A whole message. Modern clients learn from the status that a method does not exist.
-pub(super) fn message(message: Message, is_modern: bool) -> Response {
+/// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much: older
+/// ones that hear of any other status give up their whole session, but for that of the way in.
+pub(super) fn message(door: &Door, message: Message, is_modern: bool) -> Response {
+    if let Some(hindrance) = &message.hindrance {
+        return hindered(door, hindrance, message.bytes, is_modern);
+    }
     let status = match message.error_code {
         Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
         Some(RpcError::MISSING_CLIENT_CAPABILITY) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
     json(status, message.bytes)
+}
+
+/// A whole message to one who is hindered, in the words that HTTP has for it.
+fn hindered(door: &Door, hindrance: &Hindrance, bytes: Bytes, is_modern: bool) -> Response {
+    let published = &door.options.protected_resource;
+    let (status, field) = match hindrance {
+        // Where no way in is told, a challenge leads nowhere.
+        Hindrance::Unauthenticated if published.is_any() => {
+            (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.field(&Challenge::Missing))))
+        }
+        Hindrance::LacksScopes(scopes) => {
+            let challenge = Challenge::Scopes(scopes.clone());
+            (StatusCode::FORBIDDEN, Some((header::WWW_AUTHENTICATE, published.field(&challenge))))
+        }
+        Hindrance::RateLimited { retry_after } if is_modern => {
+            (StatusCode::TOO_MANY_REQUESTS, Some((header::RETRY_AFTER, seconds(*retry_after))))
+        }
+        Hindrance::Unauthenticated | Hindrance::RateLimited { .. } => (StatusCode::OK, None),
+    };
+    let mut response = json(status, bytes);
+    response.headers_mut().extend(field);
+    response
+}
+
+/// `time` as the value of `Retry-After`: whole seconds, rounded up; one where nothing is known.
+pub(super) fn seconds(time: Option<Duration>) -> HeaderValue {
+    let seconds = time.map_or(1, |time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
+    HeaderValue::from(seconds.max(1))
 }
 
 /// 202 without a body.

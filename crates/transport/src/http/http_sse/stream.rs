@@ -45,7 +45,7 @@ impl EventStream {
         let service = known.door.service.clone();
         let versions = service.registry().versions();
         service.registry().events().tell(Event::ConnectionOpened { transport: TRANSPORT });
-        let (conversation, outbox) = Conversation::open(service, TRANSPORT, CONVERSATION);
+        let (conversation, outbox) = Conversation::open(service, known.shown.origin, CONVERSATION);
         let session = StreamSession::new(conversation, known.owner.clone(), known.shown.toolset.clone());
         let id = known.door.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");

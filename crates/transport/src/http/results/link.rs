@@ -5,11 +5,11 @@
 
 use axum::extract::Query;
 use axum::http::Uri;
-use axum::http::header;
 use axum::http::request::Parts;
-use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind, Unauthenticated};
+use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind};
 
-use super::super::identify::{Shown, challenge};
+use super::super::identify::Shown;
+use super::super::protected::Challenge;
 use super::super::rest::{Kind, Parameter, Problem, Sort};
 use super::super::{Door, PeerAddress};
 use super::route::Route;
@@ -20,7 +20,7 @@ pub(super) const LINK: Parameter = Parameter::new("link", Kind::Text, "A link to
 /// The caller by the link of the address, if it has one, else by what the headers show.
 pub(super) async fn caller(door: &Door, parts: &Parts, route: &Route) -> Result<Caller, Problem> {
     let Some(link) = shown_link(&parts.uri) else {
-        let shown = Shown::by(&parts.headers, &parts.extensions, TransportKind::Rest, None);
+        let shown = Shown::by(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
         return shown.caller(door).await.map_err(|refused| Problem::refused(&refused));
     };
     let opened = door.options.links.as_ref().and_then(|links| links.opened_by(&route.id, &link));
@@ -28,7 +28,7 @@ pub(super) async fn caller(door: &Door, parts: &Parts, route: &Route) -> Result<
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
-        _ => parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address),
+        _ => PeerAddress::of(&parts.extensions),
     };
     Ok(Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker })
 }
@@ -42,10 +42,8 @@ fn shown_link(uri: &Uri) -> Option<String> {
 /// The same whether the result exists or not.
 fn not_opened() -> Problem {
     let detail = "the link opens nothing here: it is for another result, or its time is over".to_owned();
-    Problem::new(Sort::Call(ErrorKind::Unauthenticated), detail)
-        .with_header(header::WWW_AUTHENTICATE, challenge(Unauthenticated::Invalid))
-        .with_hint(
-            "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource \
+    Problem::new(Sort::Call(ErrorKind::Unauthenticated), detail).challenging(Challenge::Invalid).with_hint(
+        "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource \
              tidegate://results/{id} over MCP, has a fresh one.",
-        )
+    )
 }

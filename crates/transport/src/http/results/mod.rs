@@ -17,7 +17,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use tidegate_core::event::Event;
 use tidegate_core::{Call, Caller, Error, ErrorKind, Target};
@@ -27,7 +27,7 @@ pub(super) use self::asked::{PARTIAL, offered};
 use self::route::Route;
 pub(super) use self::route::{View, uri_of};
 use super::rest::{Problem, Sort, finish, options, trace};
-use super::{Door, body};
+use super::{Door, PeerAddress, body};
 
 /// The methods that every path takes.
 const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -36,10 +36,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answered = respond(&door, &parts, body).await;
-    let mut response = finish(&door, answered);
-    // An address may hold a link, which is a key: no page that is reached from here shall hear of it.
-    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
+    finish(&door, PeerAddress::of(&parts.extensions), answered)
 }
 
 async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Problem> {

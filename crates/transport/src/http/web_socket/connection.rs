@@ -61,7 +61,8 @@ impl Connection {
     }
 
     async fn converse(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
-        let (conversation, outbox) = Conversation::open(self.door.service.clone(), TRANSPORT, CONVERSATION);
+        let (conversation, outbox) =
+            Conversation::open(self.door.service.clone(), self.known.shown.origin, CONVERSATION);
         let (mut sink, mut stream) = socket.split();
         let (pings, to_ping) = mpsc::channel(1);
         let end = {
