@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::auditor::{AuditLine, Auditor};
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Events};
+use crate::guard::Guarded;
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
 use crate::limits::Limits;
@@ -31,7 +34,6 @@ use crate::snapshot::Snapshot;
 use crate::watch::{Watch, Watches};
 
 /// The single list of tools, resources, resource templates and prompts.
-#[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     version: watch::Sender<u64>,
@@ -41,12 +43,24 @@ pub struct Registry {
     shares: Shares,
     tasks: TaskTracker,
     events: Events,
+    auditor: Option<Arc<dyn Auditor>>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
 }
 
 impl Registry {
     /// A registry in the state of `snapshot`, whose limits say for good how many calls may run, wait and be
     /// remembered; the other limits change with each state.
     pub fn new(snapshot: Snapshot, events: Events) -> Arc<Self> {
+        Self::audited(snapshot, events, None)
+    }
+
+    /// The same, whose calls `auditor` writes down, which hears of `events` as well.
+    pub fn audited(snapshot: Snapshot, events: Events, auditor: Option<Arc<dyn Auditor>>) -> Arc<Self> {
         let version = 1;
         let limits = *snapshot.limits();
         let version_sender = watch::Sender::new(version);
@@ -59,6 +73,7 @@ impl Registry {
             shares: Shares::default(),
             tasks: TaskTracker::new(),
             events,
+            auditor,
         })
     }
 
@@ -155,7 +170,12 @@ impl Registry {
         // The log of a call is long; a caller must not be able to fill it.
         let trace = call.trace && call.caller.principal.grants.operates();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let job = Arc::new(Job::new(call, route.variables, inline, timeout, &bounds));
+        let mut job = Job::new(call, route.variables, inline, timeout, &bounds);
+        job.guarded = Guarded::by(snapshot.guard().clone());
+        if self.auditor.is_some() {
+            job.keep_trail();
+        }
+        let job = Arc::new(job);
         if !self.jobs.open(job.clone()) {
             let message = format!("more than {} calls are open; try again later", self.jobs.open_max());
             return Err((job.target().clone(), Error::new(ErrorKind::RateLimited, message)));
@@ -169,6 +189,8 @@ impl Registry {
             share,
             jobs: self.jobs.clone(),
             events: self.events.clone(),
+            auditor: self.auditor.clone(),
+            line: Mutex::default(),
             cancel_grace: limits.cancel_grace,
         };
         self.tasks.spawn(execution.run().instrument(span));
@@ -221,6 +243,9 @@ struct Execution {
     share: Option<Arc<Share>>,
     jobs: Arc<Jobs>,
     events: Events,
+    auditor: Option<Arc<dyn Auditor>>,
+    /// Room for what is written down of the call.
+    line: Mutex<Option<Box<dyn AuditLine>>>,
     cancel_grace: Duration,
 }
 
@@ -231,7 +256,7 @@ impl Execution {
             Ok(metadata) => Outcome::Done(metadata),
             Err(error) => {
                 tell_of_fault(&self.events, &error, self.job.id().0);
-                Outcome::Failed(error)
+                Outcome::Failed(self.job.screened_error(error))
             }
         };
         let state = match &outcome {
@@ -243,6 +268,7 @@ impl Execution {
         self.job.leave_place();
         self.share = None;
         self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
+        self.write_down(state.name());
         if !self.job.is_in_background() {
             self.sender.end(outcome).await;
         }
@@ -269,7 +295,24 @@ impl Execution {
         }
     }
 
+    /// Hands on what is to be written down of the call, before anybody hears of its end.
+    fn write_down(&self, outcome: &'static str) {
+        let Some(auditor) = &self.auditor else { return };
+        match self.line.lock().take() {
+            Some(line) => line.write(&self.job, outcome),
+            None => auditor.ended_without_room(&self.job, outcome),
+        }
+    }
+
     async fn execute(&self) -> Result<Metadata, Error> {
+        if let Some(auditor) = &self.auditor {
+            let line = tokio::select! {
+                biased;
+                () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
+                line = auditor.reserve() => line?,
+            };
+            *self.line.lock() = Some(line);
+        }
         if let Some(places) = &self.places {
             tokio::select! {
                 biased;

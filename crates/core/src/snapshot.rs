@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::call::Variables;
 use crate::caller::{Caller, Toolset};
 use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
 use crate::limits::Limits;
 use crate::nearest::nearest;
 use crate::principal::Principal;
@@ -37,6 +38,7 @@ pub struct Snapshot {
     toolsets: BTreeMap<String, Arc<Toolset>>,
     cache: CacheHint,
     limits: Limits,
+    guard: Guard,
 }
 
 /// What answers for a URI.
@@ -85,6 +87,7 @@ impl SnapshotBuilder {
                 toolsets: BTreeMap::new(),
                 cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
+                guard: Guard::default(),
             },
         }
     }
@@ -140,6 +143,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.snapshot.limits = limits;
+        self
+    }
+
+    /// Sets what stands between answers and their readers.
+    #[must_use]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.snapshot.guard = guard;
         self
     }
 
@@ -206,6 +216,11 @@ impl Snapshot {
     /// The bounds of calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// What stands between answers and their readers.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// The toolset of that name, if the caller may enter its door; the same answer whether it is hidden or absent.
