@@ -29,7 +29,7 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["axum", "axum-*", "hyper", "hyper-*", "tower", "tower-*", "tokio-tungstenite"], &["tidegate-transport"]),
     (&["clap", "clap_*"], &["tidegate"]),
     (&["indicatif"], &["tidegate-fetch"]),
-    (&["reqwest"], &["tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
+    (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["datafusion", "datafusion-*", "object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
