@@ -82,6 +82,10 @@ pub enum DevelopmentKeyError {
 impl DevelopmentKey {
     /// The algorithm of its tokens.
     pub const ALGORITHM: TokenAlgorithm = TokenAlgorithm::Es256;
+    /// The issuer of its tokens, unless somebody says otherwise. No issuer of the world has this name.
+    pub const ISSUER: &str = "tidegate-development";
+    /// Whom its tokens are for, unless somebody says otherwise.
+    pub const AUDIENCE: &str = "tidegate";
 
     /// Makes a key and writes it to a new file at `path`, which its owner alone may read.
     ///

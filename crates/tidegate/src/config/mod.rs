@@ -27,7 +27,7 @@ use document::Document;
 use expand::Variables;
 pub(crate) use problem::{Problem, report};
 pub(crate) use seen::Seen;
-pub(crate) use types::{Config, ResultsEntry};
+pub(crate) use types::{Config, ResultsEntry, TokensEntry};
 
 /// The file that is read when none is named.
 pub(crate) const FILE_NAME: &str = "tidegate.yaml";

@@ -16,7 +16,9 @@ use serde_json::{Map, Value};
 use super::quantities::{RowBound, Size, SizeBound, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
-pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
+pub(crate) use identity::{
+    AuthEntry, CertificateEntry, IntrospectionEntry, OauthEntry, ProxyEntry, RoleEntry, TokensEntry,
+};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
 
