@@ -61,6 +61,7 @@ impl HttpArguments {
         let of_file = server.max_body.map(|size| quantity::in_memory(size.0)).transpose().map_err(Failure::Usage)?;
         Ok(HttpOptions {
             authenticator: opened.doorkeeper.clone(),
+            protected_resource: opened.assembly.published().clone(),
             body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),

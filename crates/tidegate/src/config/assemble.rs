@@ -17,6 +17,7 @@ use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges};
 use tidegate_query::Database;
 use tidegate_tools::DISCOVER;
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
+use tidegate_transport::http::Published;
 use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
@@ -36,6 +37,8 @@ pub(crate) struct Assembly {
     node: Arc<Node>,
     engine: Engine,
     doorkeeper: Arc<Doorkeeper>,
+    /// What clients of OAuth are told.
+    published: Published,
     /// Bounds by flag, environment and default; the file is asked where neither flag nor environment spoke.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     /// Databases that the command line adds.
@@ -75,6 +78,7 @@ impl Assembly {
             node,
             engine,
             doorkeeper,
+            published: Published::default(),
             limits: Box::new(limits),
             further,
             must_ask: AtomicBool::new(false),
@@ -113,6 +117,11 @@ impl Assembly {
         self.open.lock().all().chain(self.further.iter().cloned()).collect()
     }
 
+    /// What clients of OAuth are told, now and after each configuration to come.
+    pub(crate) fn published(&self) -> &Published {
+        &self.published
+    }
+
     /// The node.
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.node
@@ -135,6 +144,8 @@ impl Assembly {
         self.generation.store(generation, Ordering::Relaxed);
         // Between the two nobody reaches anything; doors ask again until they belong together.
         self.doorkeeper.swap(gate);
+        // What is wrong with it was told before.
+        self.published.publish(identity::protected_resource(&loaded.config).unwrap_or_default());
         self.node.enter(state);
         drop(served);
         self.entries.send_replace(generation);

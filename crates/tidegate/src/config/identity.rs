@@ -10,6 +10,7 @@ use tidegate_auth::{
 };
 use tidegate_core::{Allowed, Grants};
 use tidegate_tools::DISCOVER;
+use tidegate_transport::http::ProtectedResource;
 
 use super::Loaded;
 use super::problem::Problem;
@@ -31,7 +32,7 @@ pub(super) fn gate(
     let before = problems.len();
     check_roles(config, problems);
     let shown = Shown::read(loaded, problems);
-    check_oauth(config, problems);
+    problems.extend(protected_resource(config).err());
     if problems.len() > before {
         return None;
     }
@@ -153,24 +154,23 @@ fn doubtful(config: &Config) -> Vec<String> {
     doubts
 }
 
-/// What clients of OAuth are told must lead somewhere.
-fn check_oauth(config: &Config, problems: &mut Vec<Problem>) {
+/// What clients of OAuth are told, if they are told anything.
+///
+/// # Errors
+/// When it leads nowhere.
+pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedResource>, Problem> {
     let auth = config.auth();
-    let Some(oauth) = &auth.oauth else { return };
-    if auth.tokens.is_none() {
+    let Some(oauth) = &auth.oauth else { return Ok(None) };
+    let Some(tokens) = &auth.tokens else {
         let message = "leads clients to tokens, but auth.tokens is missing, which says how they are checked";
-        problems.push(Problem::new("auth.oauth", message));
-    }
-    let odd = oauth.scopes.iter().enumerate().filter(|(_, scope)| !is_scope(scope));
-    problems.extend(odd.map(|(index, scope)| {
-        let message = format!("{scope:?} is no scope, which is a word without quotes and backslashes");
-        Problem::new(format!("auth.oauth.scopes[{index}]"), message)
-    }));
-}
-
-/// Whether `text` is a scope ([RFC 6749](https://www.rfc-editor.org/rfc/rfc6749#section-3.3)).
-fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
+        return Err(Problem::new("auth.oauth", message));
+    };
+    let servers = match &oauth.authorization_servers {
+        none if none.is_empty() => vec![tokens.issuer.clone()],
+        servers => servers.clone(),
+    };
+    let told = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
+    told.map(Some).map_err(|error| Problem::new("auth.oauth", error.to_string()))
 }
 
 /// The roles and what they grant.
