@@ -26,8 +26,8 @@ use crate::tls::TlsPeer;
 
 /// How often idle sessions are looked for and metrics are kept up.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
-/// The first line and the headers of a request are refused beyond that size, in bytes; as many of what is written wait to
-/// be taken by the socket.
+/// The first line and the headers of a request are refused when there is more to come beyond that size, in bytes; what
+/// comes is read in pieces of at most as many. As many of what is written wait to be taken by the socket.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long to wait after the system refused a connection (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -25,7 +25,8 @@ pub(super) fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDe
 /// The private key of the file at `path`.
 pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = read(path)?;
-    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| TlsError::wrong(path, why(&error, "a key", "PRIVATE KEY")))
+    PrivateKeyDer::from_pem_slice(&bytes)
+        .map_err(|error| TlsError::wrong(path, why(&error, "a key", "BEGIN PRIVATE KEY")))
 }
 
 fn all<T: PemObject>(path: &Path, what: &str, label: &str) -> Result<Vec<T>, TlsError> {

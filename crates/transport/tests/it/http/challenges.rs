@@ -116,7 +116,21 @@ async fn a_challenge_leads_to_the_metadata_which_everybody_may_read() {
         read.push(answer.message());
     }
     assert!(read.iter().all(|document| *document == read[0]));
-    insta::assert_json_snapshot!(read[0], @"");
+    insta::assert_json_snapshot!(read[0], @r#"
+    {
+      "resource": "https://data.example.com/mcp",
+      "authorization_servers": [
+        "https://login.example.com"
+      ],
+      "bearer_methods_supported": [
+        "header"
+      ],
+      "scopes_supported": [
+        "data:read",
+        "data:list"
+      ]
+    }
+    "#);
     let preflight = connection.ask(&request("OPTIONS", well_known, &page, b"")).await;
     assert_eq!((preflight.head.status, preflight.header("access-control-allow-headers")), (204, Some("*")));
     assert_eq!(connection.ask(&request("POST", well_known, &[("Content-Length", "0")], b"")).await.head.status, 405);
@@ -130,8 +144,16 @@ async fn a_challenge_leads_to_the_metadata_which_everybody_may_read() {
 #[tokio::test]
 async fn who_lacks_scopes_is_told_which() {
     let server = server(published()).await;
-    insta::assert_snapshot!(told(&server.ask(&call("write")).await), @"");
-    insta::assert_snapshot!(told(&server.ask(&call("outer")).await), @"");
+    insta::assert_snapshot!(told(&server.ask(&call("write")).await), @r#"
+    403
+    Bearer realm="tidegate", error="insufficient_scope", scope="data:write data:read", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
+    {"code":-31000,"message":"\"write\" needs a token with the scopes: data:write data:read","data":{"kind":"forbidden","scopes":["data:write","data:read"]}}
+    "#);
+    insta::assert_snapshot!(told(&server.ask(&call("outer")).await), @r#"
+    403
+    Bearer realm="tidegate", error="insufficient_scope", scope="inner", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
+    {"code":-31000,"message":"the inner tool needs more","data":{"kind":"forbidden","scopes":["inner"]}}
+    "#);
     let enough = call("write").with("Authorization", "Bearer data:write data:read");
     assert_eq!(server.ask(&enough).await.told(), "200");
     let session = server

@@ -173,7 +173,26 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     for (what, shown) in [("another scheme", &[basic][..]), ("two", &[("Authorization", &bearer), basic])] {
         table.push_str(&format!("{what:28} {}\n", refused(&server, shown).await));
     }
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r#"
+    no token                     401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
+    garbage                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    nothing                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    expired                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    without an end               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    not yet valid                401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    for others                   401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    of others                    401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    alg none                     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    HS256 by the public key      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    unknown kid                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    key rotated away             401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    key rotated away, by its id  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    revoked key                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    key with an end too many     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    long                         401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    another scheme               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    two                          401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    "#);
     let told = refusals.0.lock().clone();
     assert_eq!(told.len(), (cases.len() + 3) * WAYS.len());
     assert!(told.iter().all(|peer| *peer == Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
@@ -183,7 +202,7 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
 async fn heads_beyond_the_bound_are_refused_before_anything_is_looked_at() {
     let scene = Scene::new();
     let (server, refusals) = server(Arc::new(scene.gate)).await;
-    let long = format!("Bearer {}", "x".repeat(100_000));
+    let long = format!("Bearer {}", "x".repeat(200_000));
     for way in WAYS {
         let mut connection = server.connect().await;
         let head = connection.refused_head(&asked(way, &[("Authorization", &long)])).await;

@@ -59,15 +59,13 @@ async fn cut_off(asked: impl AsyncFnOnce(&Door) -> Response) -> (u16, String, bo
     }
     assert!(began.elapsed().as_secs() <= ENDS_WITHIN, "{:?}", began.elapsed());
     drop(stream);
-    // The call itself ends.
-    for _ in 0..100 {
-        if door.host.service.registry().jobs().open_count() == 0 {
-            break;
-        }
-        sleep(Duration::from_millis(1)).await;
-    }
-    assert_eq!(door.host.service.registry().jobs().open_count(), 0);
+    until_calls_end(&door).await;
     (status, heard, is_broken)
+}
+
+/// The calls are cancelled; what does not heed that is given some time.
+async fn until_calls_end(door: &Door) {
+    super::until(async || door.host.service.registry().jobs().open_count() == 0).await;
 }
 
 async fn rest(door: &Door, steps: Value) -> Response {
@@ -132,7 +130,7 @@ async fn a_web_socket_is_closed_and_its_calls_with_it() {
     }
     assert_eq!(end.unwrap_err().0, 1008);
     assert!(began.elapsed().as_secs() <= ENDS_WITHIN);
-    assert_eq!(door.host.service.registry().jobs().open_count(), 0);
+    until_calls_end(&door).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,5 +158,5 @@ async fn an_event_stream_of_2024_says_so_and_ends() {
     assert!(heard.contains("the key or token is not valid") && !heard.contains("\"y"), "{heard}");
     // The call ends at once, its quiet stream when it is asked who listens.
     assert!(began.elapsed().as_secs() <= 16, "{:?}", began.elapsed());
-    assert_eq!(door.host.service.registry().jobs().open_count(), 0);
+    until_calls_end(&door).await;
 }

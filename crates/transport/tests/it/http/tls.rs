@@ -160,7 +160,14 @@ async fn only_certificates_of_the_authority_are_heard() {
             (is_heard(&optional, &roots, shown.as_ref()).await, is_heard(&required, &roots, shown.as_ref()).await);
         table.push_str(&format!("{what:12} optional: {}, required: {}\n", heard.0, heard.1));
     }
-    insta::assert_snapshot!(table, @"");
+    insta::assert_snapshot!(table, @r"
+    none         optional: true, required: false
+    good         optional: true, required: true
+    revoked      optional: false, required: false
+    of others    optional: false, required: false
+    expired      optional: false, required: false
+    a server's   optional: false, required: false
+    ");
 }
 
 #[tokio::test]
@@ -237,5 +244,12 @@ fn what_is_wrong_with_files_is_said() {
         options.key = folder.into();
         assert!(matches!(Tls::read(&options), Err(TlsError::Unreadable { .. } | TlsError::Wrong { .. })));
     }
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @r"
+    FOLDER/clients.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
+    FOLDER/cert.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
+    FOLDER/key.pem does not hold a key as PEM (-----BEGIN PRIVATE KEY-----)
+    FOLDER/cert.pem is not the certificate of the key FOLDER/key.pem
+    FOLDER/clients.pem is no PEM of a certificate
+    FOLDER/revoked.pem does not hold a list of revoked certificates as PEM (-----BEGIN X509 CRL-----)
+    ");
 }
