@@ -23,8 +23,9 @@ use tokio::sync::watch;
 use super::databases::OpenDatabases;
 use super::handlers::Served;
 use super::problem::Problem;
+use super::tls::RunningTls;
 use super::types::Config;
-use super::{Broken, Loaded, doubles, entries, identity};
+use super::{Broken, Loaded, doubles, entries, identity, tls};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
@@ -55,6 +56,7 @@ pub(crate) struct Assembly {
     served: Mutex<Option<Served>>,
     /// Tells of each generation that was entered.
     entries: watch::Sender<u64>,
+    tls: RunningTls,
 }
 
 /// What became of a configuration.
@@ -87,6 +89,7 @@ impl Assembly {
             open: Mutex::default(),
             served: Mutex::default(),
             entries: watch::Sender::new(0),
+            tls: RunningTls::default(),
         }
     }
 
@@ -148,6 +151,7 @@ impl Assembly {
         self.published.publish(identity::protected_resource(&loaded.config).unwrap_or_default());
         self.node.enter(state);
         drop(served);
+        self.tls.renew(loaded);
         self.entries.send_replace(generation);
         Ok(assembled)
     }
@@ -179,10 +183,16 @@ impl Assembly {
         }
     }
 
-    /// Reads the keys again for the configuration in force. A key that was revoked ends so, whatever is wrong with a
-    /// new configuration or with anything else that entering one takes.
+    /// The TLS of the server that runs.
+    pub(crate) fn tls(&self) -> &RunningTls {
+        &self.tls
+    }
+
+    /// Reads the keys and certificates again for the configuration in force. What was revoked ends so, whatever is wrong
+    /// with a new configuration or with anything else that entering one takes.
     pub(crate) fn renew_gate(&self) {
         let Some(loaded) = self.entered() else { return };
+        self.tls.renew(&loaded);
         match identity::renewed_gate(&loaded, self.generation.load(Ordering::Relaxed)) {
             Ok(gate) => self.doorkeeper.swap(gate),
             Err(error) => tracing::error!("the keys stay as they were: {error}"),
@@ -229,6 +239,7 @@ impl Assembly {
                            start the node anew";
             problems.push(Problem::new("auth", message));
         }
+        tls::check(loaded, &mut problems);
         let gate = identity::gate(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
         assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.told(warning));

@@ -15,6 +15,7 @@ mod quantities;
 mod seen;
 mod shape;
 mod tables;
+mod tls;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -99,7 +100,8 @@ impl Loaded {
         let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
         let further = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
-        std::iter::once(self.path().to_owned()).chain(further).collect()
+        let tls = self.config.server.tls.iter().flat_map(|tls| tls.files()).map(|path| self.resolve(path));
+        std::iter::once(self.path().to_owned()).chain(further).chain(tls).collect()
     }
 
     /// `path` as the file means it.

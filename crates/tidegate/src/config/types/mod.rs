@@ -5,6 +5,7 @@ mod databases;
 mod identity;
 mod offers;
 mod results;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use identity::{
 };
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
+pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
 /// The configuration of a Tidegate node.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -60,6 +62,8 @@ pub(crate) struct Config {
 pub(crate) struct ServerEntry {
     /// Address to listen on; 127.0.0.1:7070 unless said.
     pub(crate) listen: Option<String>,
+    /// TLS, and the certificates of clients; without it the node speaks plain HTTP.
+    pub(crate) tls: Option<TlsEntry>,
     /// Host names that requests may be addressed to, beside this machine's.
     pub(crate) allow_hosts: Vec<String>,
     /// Web page origins that may call, beside those of this machine.
