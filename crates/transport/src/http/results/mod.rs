@@ -56,6 +56,7 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
         }
     }
     let caller = link::caller(door, parts, &route).await?;
+    door.service.registry().admit_request(&caller)?;
     let mut asked = Asked::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(absent(door, &caller, &route)) };
     let mut call = Call::new(Target::Resource(uri), caller);
