@@ -13,10 +13,12 @@ use uuid::Uuid;
 
 use crate::answer_format::AnswerFormat;
 use crate::asking::AskingState;
+use crate::auditor::Trail;
 use crate::call::{Call, LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::error::ErrorKind;
+use crate::guard::Guarded;
 use crate::limits::{Budget, Charges, Limits, Reached, Taken};
 use crate::pace::Pace;
 use crate::principal::Principal;
@@ -107,6 +109,8 @@ pub struct Job {
     /// Whether its answer has ended while its work goes on.
     is_in_background: AtomicBool,
     pub(crate) asking: AskingState,
+    pub(crate) trail: Trail,
+    pub(crate) guarded: Guarded,
     result: OnceLock<String>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
@@ -146,6 +150,8 @@ impl Job {
             clock: Clock::new(timeout),
             is_in_background: AtomicBool::new(false),
             asking,
+            trail: Trail::default(),
+            guarded: Guarded::default(),
             result: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),

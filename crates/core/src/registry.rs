@@ -16,10 +16,12 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::auditor::AuditLine;
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Events};
+use crate::guard::Guarded;
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
 use crate::limits::{Admitted, Calendar, Held, Keeper, Level, Limits, Meters, Places, Reached};
@@ -190,7 +192,12 @@ impl Registry {
         // The log of a call is long; a caller must not be able to fill it.
         let trace = call.trace && call.caller.principal.grants.operates();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let job = Arc::new(Job::new(call, route.variables, inline, timeout, &bounds, charges));
+        let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
+        job.guarded = Guarded::by(snapshot.guard().clone());
+        if self.events.auditor().is_some() {
+            job.keep_trail();
+        }
+        let job = Arc::new(job);
         if !self.jobs.open(job.clone(), limits.open_calls_max) {
             let error = self.refusal(Reached::calls(Level::Node, limits.open_calls_max), job.caller());
             return Err((job.target().clone(), error));
@@ -204,6 +211,7 @@ impl Registry {
             held: Some(held),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
+            line: Mutex::default(),
             cancel_grace: limits.cancel_grace,
         };
         self.tasks.spawn(execution.run().instrument(span));
@@ -260,6 +268,8 @@ struct Execution {
     held: Option<Held>,
     jobs: Arc<Jobs>,
     events: Events,
+    /// Room for what is written down of the call.
+    line: Mutex<Option<Box<dyn AuditLine>>>,
     cancel_grace: Duration,
 }
 
@@ -270,7 +280,7 @@ impl Execution {
             Ok(metadata) => Outcome::Done(metadata),
             Err(error) => {
                 tell_of_fault(&self.events, &error, self.job.id().0);
-                Outcome::Failed(error)
+                Outcome::Failed(self.job.screened_error(error))
             }
         };
         let state = match &outcome {
@@ -282,6 +292,7 @@ impl Execution {
         self.job.leave_place();
         self.held = None;
         self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
+        self.write_down(state.name());
         if !self.job.is_in_background() {
             self.sender.end(outcome).await;
         }
@@ -312,7 +323,24 @@ impl Execution {
         }
     }
 
+    /// Hands on what is to be written down of the call, before anybody hears of its end.
+    fn write_down(&self, outcome: &'static str) {
+        let Some(auditor) = self.events.auditor() else { return };
+        match self.line.lock().take() {
+            Some(line) => line.write(&self.job, outcome),
+            None => auditor.ended_without_room(&self.job, outcome),
+        }
+    }
+
     async fn execute(&self) -> Result<Metadata, Error> {
+        if let Some(auditor) = self.events.auditor() {
+            let line = tokio::select! {
+                biased;
+                () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
+                line = auditor.reserve() => line?,
+            };
+            *self.line.lock() = Some(line);
+        }
         if let Some(places) = &self.places {
             tokio::select! {
                 biased;

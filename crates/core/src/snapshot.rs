@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::call::Variables;
 use crate::caller::{Caller, Toolset};
 use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
 use crate::limits::Limits;
 use crate::nearest::nearest;
 use crate::principal::Principal;
@@ -39,6 +40,7 @@ pub struct Snapshot {
     cache: CacheHint,
     limits: Limits,
     tenancy: Tenancy,
+    guard: Guard,
 }
 
 /// What answers for a URI.
@@ -88,6 +90,7 @@ impl SnapshotBuilder {
                 cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
                 tenancy: Tenancy::default(),
+                guard: Guard::default(),
             },
         }
     }
@@ -150,6 +153,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn tenancy(mut self, tenancy: Tenancy) -> Self {
         self.snapshot.tenancy = tenancy;
+        self
+    }
+
+    /// Sets what stands between answers and their readers.
+    #[must_use]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.snapshot.guard = guard;
         self
     }
 
@@ -222,6 +232,11 @@ impl Snapshot {
     pub fn may_ask(&self, database: &str, principal: &Principal) -> bool {
         let is_granted = principal.grants.databases.includes(database);
         is_granted && self.is_of(principal) && self.tenancy.admits(database, principal)
+    }
+
+    /// What stands between answers and their readers.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// The toolset of that name, if the caller may enter its door; the same answer whether it is hidden or absent.
