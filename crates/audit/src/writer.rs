@@ -125,7 +125,10 @@ impl Writer {
             }
         }
         self.sync();
-        self.shared.closed.cancel();
+        let shared = self.shared.clone();
+        // Whoever hears of the end may open the log anew.
+        drop(self);
+        shared.closed.cancel();
     }
 
     /// When something is to be done though nothing comes in.

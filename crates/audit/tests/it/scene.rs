@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_audit::{AuditLog, AuditOptions};
-use tidegate_core::event::{Events, Subscriber};
+use tidegate_core::event::Events;
 use tidegate_core::{
     AuditedStatement, Auditor, Call, Caller, Error, ErrorKind, Grants, Metadata, Origin, Outcome, Principal, Proof,
     Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind, handler_fn,
@@ -55,8 +55,8 @@ impl Scene {
     }
 
     pub(crate) fn over(log: Arc<AuditLog>) -> Self {
-        let events = Events::new([log.clone() as Arc<dyn Subscriber>]);
-        Self { registry: Registry::audited(snapshot(), events, Some(log.clone())), log }
+        let events = Events::default().audited_by(log.clone());
+        Self { registry: Registry::new(snapshot(), events), log }
     }
 
     pub(crate) async fn ask(&self, tool: &str, arguments: Value) -> String {
