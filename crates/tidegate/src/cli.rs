@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    access, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, tools,
+    access, audit, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, tools,
 };
 use crate::failure::Failure;
 use crate::options::Options;
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Access(access::Access),
     #[command(subcommand)]
+    Audit(audit::Audit),
+    #[command(subcommand)]
     Pg(pg::Pg),
     Completions(completions::Completions),
 }
@@ -57,6 +59,7 @@ impl Command {
             | Self::Config(_)
             | Self::Key(_)
             | Self::Access(_)
+            | Self::Audit(_)
             | Self::Pg(_)
             | Self::Completions(_) => "warn",
         }
@@ -77,6 +80,7 @@ impl Command {
             Self::Config(config) => config.run(options).await,
             Self::Key(key) => key.run(options),
             Self::Access(access) => access.run(options).await,
+            Self::Audit(audit) => audit.run(options),
             Self::Pg(pg) => pg.run(options).await,
             Self::Completions(completions) => completions.run(),
         }

@@ -12,6 +12,7 @@ mod identity;
 mod postgres;
 mod problem;
 mod quantities;
+mod safeguards;
 mod seen;
 mod shape;
 mod tables;
@@ -26,6 +27,7 @@ pub(crate) use assemble::{Assembled, Assembly, inline};
 use document::Document;
 use expand::Variables;
 pub(crate) use problem::{Problem, report};
+pub(crate) use safeguards::audit as audit_options;
 pub(crate) use seen::Seen;
 pub(crate) use types::{Config, ResultsEntry};
 

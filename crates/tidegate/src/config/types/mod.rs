@@ -5,6 +5,7 @@ mod databases;
 mod identity;
 mod offers;
 mod results;
+mod safeguards;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandler
 pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
+pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 
 /// The configuration of a Tidegate node.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -50,6 +52,12 @@ pub(crate) struct Config {
     pub(crate) results: ResultsEntry,
     /// What tools of kind http may reach.
     pub(crate) http: HttpEntry,
+    /// The audit log; none unless said.
+    pub(crate) audit: Option<AuditEntry>,
+    /// Secrets in answers; not looked for unless said.
+    pub(crate) secrets: Option<SecretsEntry>,
+    /// Whether rows that a model reads stand between two lines with a random mark, which nothing in them can forge.
+    pub(crate) fence: bool,
 }
 
 /// Where the node listens and who it says it is.
