@@ -161,7 +161,7 @@ async fn resources(
     let mut resources: Vec<Arc<Resource>> = snapshot.resources(&peer.caller).cloned().collect();
     for template in snapshot.templates(&peer.caller) {
         if let Some(lister) = &template.lister {
-            let listed = registry.listed(&**lister, &peer.caller.principal).await;
+            let listed = registry.listed(&**lister, &peer.caller).await;
             let listed = listed.map_err(|error| RpcError::from_error(&error, None, dialect))?;
             resources.extend(listed.into_iter().map(Arc::new));
         }

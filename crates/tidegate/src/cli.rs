@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    access, audit, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, tools,
+    access, audit, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, token,
+    tools,
 };
 use crate::failure::Failure;
 use crate::options::Options;
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Key(key::Key),
     #[command(subcommand)]
+    Token(token::Token),
+    #[command(subcommand)]
     Access(access::Access),
     #[command(subcommand)]
     Audit(audit::Audit),
@@ -58,6 +61,7 @@ impl Command {
             | Self::Doctor(_)
             | Self::Config(_)
             | Self::Key(_)
+            | Self::Token(_)
             | Self::Access(_)
             | Self::Audit(_)
             | Self::Pg(_)
@@ -79,6 +83,7 @@ impl Command {
             Self::Doctor(doctor) => doctor.run(options).await,
             Self::Config(config) => config.run(options).await,
             Self::Key(key) => key.run(options),
+            Self::Token(token) => token.run(options),
             Self::Access(access) => access.run(options).await,
             Self::Audit(audit) => audit.run(options),
             Self::Pg(pg) => pg.run(options).await,

@@ -16,6 +16,7 @@ mod safeguards;
 mod seen;
 mod shape;
 mod tables;
+mod tls;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use expand::Variables;
 pub(crate) use problem::{Problem, report};
 pub(crate) use safeguards::audit as audit_options;
 pub(crate) use seen::Seen;
-pub(crate) use types::{Config, ResultsEntry};
+pub(crate) use types::{Config, ResultsEntry, TokensEntry};
 
 /// The file that is read when none is named.
 pub(crate) const FILE_NAME: &str = "tidegate.yaml";
@@ -101,7 +102,8 @@ impl Loaded {
         let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
         let further = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
-        std::iter::once(self.path().to_owned()).chain(further).collect()
+        let tls = self.config.server.tls.iter().flat_map(|tls| tls.files()).map(|path| self.resolve(path));
+        std::iter::once(self.path().to_owned()).chain(further).chain(tls).collect()
     }
 
     /// `path` as the file means it.

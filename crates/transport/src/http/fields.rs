@@ -54,7 +54,20 @@ mod tests {
 
     #[test]
     fn what_is_said_stays_and_pages_are_bound() {
-        insta::assert_snapshot!(protected("application/json", true), @"");
-        insta::assert_snapshot!(protected("TEXT/HTML; charset=utf-8", false), @"");
+        insta::assert_snapshot!(protected("application/json", true), @r#"
+        cache-control: "max-age=60"
+        content-type: "application/json"
+        referrer-policy: "no-referrer"
+        strict-transport-security: "max-age=31536000"
+        x-content-type-options: "nosniff"
+        "#);
+        insta::assert_snapshot!(protected("TEXT/HTML; charset=utf-8", false), @r#"
+        cache-control: "max-age=60"
+        content-security-policy: "default-src 'none'; frame-ancestors 'none'; sandbox"
+        content-type: "TEXT/HTML; charset=utf-8"
+        referrer-policy: "no-referrer"
+        x-content-type-options: "nosniff"
+        x-frame-options: "DENY"
+        "#);
     }
 }

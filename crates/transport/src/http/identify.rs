@@ -18,6 +18,8 @@ use super::protected::Challenge;
 use super::response::refusal;
 use super::{Door, PeerAddress, body};
 use crate::batch::{Identity, changing};
+use crate::standing::{Lapsed, Standing};
+use crate::tls::{TlsPeer, Untrusted};
 
 /// How often a caller is asked again while a new configuration is being entered, which takes a moment.
 const TRIES_MAX: usize = 100;
@@ -32,6 +34,8 @@ const ASSERTED_BYTES_MAX: usize = 1024;
 pub(super) struct Shown {
     bearer: Option<String>,
     asserted: Vec<(String, String)>,
+    /// Who is at the other end of the connection, where it is one of TLS.
+    tls: Option<Arc<TlsPeer>>,
     /// From where.
     pub(super) origin: Origin,
     pub(super) toolset: Option<String>,
@@ -92,16 +96,19 @@ impl Shown {
     ) -> Self {
         let asserted = asserted(headers, &door.options.authenticator.asserting_headers());
         let origin = Origin { transport, peer: PeerAddress::of(extensions) };
-        Self { bearer: bearer(headers).map(str::to_owned), asserted, origin, toolset }
+        let tls = extensions.get::<Arc<TlsPeer>>().cloned();
+        Self { bearer: bearer(headers).map(str::to_owned), asserted, tls, origin, toolset }
     }
 
     /// The caller by the gate and the registry of this moment, which belong together.
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
         for _ in 0..TRIES_MAX {
+            let certificate = self.tls.as_ref().map(|peer| peer.certificate()).transpose();
+            let certificate = certificate.map_err(|Untrusted| Refused::Unauthenticated(Unauthenticated::Invalid))?;
             let credentials = Credentials {
                 bearer: self.bearer.as_deref(),
                 peer: self.origin.peer,
-                certificate: None,
+                certificate: certificate.flatten(),
                 asserted: &self.asserted,
             };
             let principal = door.options.authenticator.authenticate(credentials).await;
@@ -124,6 +131,11 @@ impl Shown {
 }
 
 impl Known {
+    /// Whoever showed `shown` and was let in as `caller` just now, as the caller of an answer.
+    pub(super) fn standing(door: &Arc<Door>, shown: &Shown, caller: &Caller) -> Standing {
+        Standing::new(Arc::new(Self { door: door.clone(), shown: shown.clone(), owner: caller.principal.clone() }))
+    }
+
     /// The caller of this moment.
     pub(super) async fn caller(&self) -> Result<Caller, Refused> {
         let caller = self.shown.caller(&self.door).await?;
@@ -143,6 +155,16 @@ impl Known {
 impl Identity for Known {
     async fn caller(&self) -> Result<Caller, RpcError> {
         Self::caller(self).await.map_err(|refused| refused.error())
+    }
+
+    async fn is_let_in(&self) -> bool {
+        Self::is_let_in(self).await
+    }
+}
+
+impl From<Lapsed> for Refused {
+    fn from(Lapsed: Lapsed) -> Self {
+        Self::Unauthenticated(Unauthenticated::Invalid)
     }
 }
 

@@ -46,6 +46,7 @@ pub use server::{RunningServer, serve};
 use self::places::{Place, Places};
 use crate::conversation::Bounds;
 use crate::metrics::Metrics;
+use crate::tls::Tls;
 
 /// Stock clients refuse longer SSE events than 1 MiB. Rows are counted before they are escaped,
 /// which at most doubles them but for control characters.
@@ -64,6 +65,8 @@ const CONVERSATION: Bounds = Bounds {
 pub struct HttpOptions {
     /// Finds out who calls.
     pub authenticator: Arc<dyn Authenticator>,
+    /// How TLS is spoken; none for plain HTTP.
+    pub tls: Option<Arc<Tls>>,
     /// What clients of OAuth are told of the way in; it may change while the door is open.
     pub protected_resource: Published,
     /// Opens links to stored results; none where no result is linked to.
@@ -105,6 +108,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             authenticator: Arc::new(LetEverybodyIn),
+            tls: None,
             protected_resource: Published::default(),
             links: None,
             has_mcp: true,

@@ -227,7 +227,18 @@ mod tests {
             Ok(metadata) => metadata,
             Err(error) => error.to_string(),
         });
-        insta::assert_snapshot!(told.join("\n"), @"");
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        https://data.example.com/.well-known/oauth-protected-resource/mcp
+        https://data.example.com/.well-known/oauth-protected-resource
+        https://data.example.com/.well-known/oauth-protected-resource
+        https://data.example.com:8443/.well-known/oauth-protected-resource/a/mcp
+        http://localhost:7070/.well-known/oauth-protected-resource/mcp
+        "http://data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "https://ann@data.example.com/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "https://data.example.com/mcp#a" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "data.example.com" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "/mcp" is no address that tokens can be for: write it as https://data.example.com/mcp
+        "#);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Answers as HTTP responses.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,9 +11,14 @@ use tidegate_mcp::{AnswerStream, Frame, Hindrance, Message, RequestId, RpcError}
 
 use super::Door;
 use super::protected::Challenge;
+use super::rest::broken_off;
+use crate::standing::{Lapsed, Standing};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Why an answer breaks off whose caller is let in no longer.
+pub(super) const LAPSED: &str = "its caller is let in no longer";
 
 /// A response with `status` and a whole JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
@@ -84,13 +88,17 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// A streamed answer as one chunked JSON object. Notifications have no place in it.
-pub(super) fn streamed_json(answer: Box<AnswerStream>) -> Response {
-    let pieces = stream::unfold(answer, |mut answer| async move {
+/// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is let
+/// in no longer.
+pub(super) fn streamed_json(answer: Box<AnswerStream>, standing: Standing) -> Response {
+    let pieces = stream::unfold(Some((answer, standing)), |streaming| async move {
+        let (mut answer, mut standing) = streaming?;
         loop {
-            match answer.next().await? {
-                Frame::Piece(piece) => return Some((Ok::<_, Infallible>(piece), answer)),
-                Frame::Notification(_) => {}
+            match standing.next(&mut answer).await {
+                Ok(Some(Frame::Piece(piece))) => return Some((Ok(piece), Some((answer, standing)))),
+                Ok(Some(Frame::Notification(_))) => {}
+                Ok(None) => return None,
+                Err(Lapsed) => return Some((Err(broken_off(LAPSED).await), None)),
             }
         }
     });

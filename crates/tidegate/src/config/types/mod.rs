@@ -6,6 +6,7 @@ mod identity;
 mod offers;
 mod results;
 mod safeguards;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,10 +18,13 @@ use serde_json::{Map, Value};
 use super::quantities::{RowBound, Size, SizeBound, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
-pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
+pub(crate) use identity::{
+    AuthEntry, CertificateEntry, IntrospectionEntry, OauthEntry, ProxyEntry, RoleEntry, TokensEntry,
+};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
 pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
+pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
 /// The configuration of a Tidegate node.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -66,6 +70,8 @@ pub(crate) struct Config {
 pub(crate) struct ServerEntry {
     /// Address to listen on; 127.0.0.1:7070 unless said.
     pub(crate) listen: Option<String>,
+    /// TLS, and the certificates of clients; without it the node speaks plain HTTP.
+    pub(crate) tls: Option<TlsEntry>,
     /// Host names that requests may be addressed to, beside this machine's.
     pub(crate) allow_hosts: Vec<String>,
     /// Web page origins that may call, beside those of this machine.

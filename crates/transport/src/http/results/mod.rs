@@ -39,7 +39,7 @@ pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> R
     finish(&door, PeerAddress::of(&parts.extensions), answered)
 }
 
-async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Problem> {
+async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response, Problem> {
     // No path takes a body; it is read so that its connection lives on.
     body::discard(body, door.options.read_within).await;
     let route = Route::find(parts.uri.path())?;
@@ -52,7 +52,7 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
             return Err(Problem::new(Sort::MethodNotAllowed, detail).allowing(allowed));
         }
     }
-    let caller = link::caller(door, parts, &route).await?;
+    let (caller, standing) = link::caller(door, parts, &route).await?;
     let mut asked = Asked::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(absent(door, &caller, &route)) };
     let mut call = Call::new(Target::Resource(uri), caller);
@@ -60,7 +60,7 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
     call.format = Some(asked.format);
     trace(&mut call, &parts.headers);
     let reply = door.service.registry().call(call)?;
-    answer::answer(reply, &route, &mut asked, parts).await
+    answer::answer(reply, standing, &route, &mut asked, parts).await
 }
 
 /// What is at a path that no result can have: the same as at one that no result has.
