@@ -15,6 +15,7 @@ use super::flow::{Batches, Kind, abandoned};
 use super::{Executor, Question, Rest};
 use crate::answer::{Answer, Hints, Next, Progress, Prospect};
 use crate::format::{Form, Format};
+use crate::secrets::screened;
 use crate::store::{Asked, CacheKey, End, ResultStore, ResultWriter, StoredResult, Written};
 
 /// Arguments that do not change what is asked.
@@ -210,7 +211,8 @@ impl Place<'_> {
         if self.is_structured {
             answer = answer.with_structured(&schema);
         }
-        let mut batches = result.rows_from(row);
+        // Rules may have come since the rows were stored.
+        let mut batches = screened(result.rows_from(row), reply.job());
         let streamed = super::flow::stream(&mut batches, &mut answer, prospect.progress, None).await;
         drop(batches);
         if let Err(error) = streamed {

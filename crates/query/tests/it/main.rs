@@ -11,6 +11,7 @@
 //! - `row_policies`: what may stand in a row policy, whom they bind, and what they come to
 //! - `stored`: answers that go on: stored results, their pages, exports
 //! - `spool`: the store of results itself: blocks, crashes, damage, quotas
+//! - `guarding`: secrets are masked in every form, rows stand behind a fence
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
 //! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
 //! - `properties`: what holds for any question and any rows
@@ -23,6 +24,7 @@ mod corpus;
 mod dialects;
 mod fake;
 mod formats;
+mod guarding;
 mod parquet;
 mod properties;
 mod questions;

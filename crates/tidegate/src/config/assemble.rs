@@ -25,7 +25,7 @@ use super::handlers::Served;
 use super::problem::Problem;
 use super::tls::RunningTls;
 use super::types::Config;
-use super::{Broken, Loaded, doubles, entries, identity, limits, tenants, tls};
+use super::{Broken, Loaded, doubles, entries, identity, limits, safeguards, tenants, tls};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
@@ -219,9 +219,13 @@ impl Assembly {
         let tenancy = tenants::tenancy(config, &mut problems);
         let limits = (self.limits)(config);
         let limits = if is_private { limits.shared() } else { limits };
+        let guard = safeguards::guard(config, &mut problems);
+        safeguards::audit(loaded, &mut problems);
+        let before = self.entered();
+        assembled.warnings.extend(safeguards::warnings(config, before.as_ref().map(|before| &before.config)));
         let mut state = self.node.state(Databases::new(databases).of_tenants(tenancy), &built_in).entries(|entries| {
             let cache = CacheHint { time_to_live: Duration::from_secs(60), public: !is_private };
-            entries.limits(limits).cache(cache).generation(generation)
+            entries.limits(limits).cache(cache).guard(guard).generation(generation)
         });
         let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
         doubles::check(config, &offered, &mut problems);

@@ -13,6 +13,7 @@ mod limits;
 mod postgres;
 mod problem;
 mod quantities;
+mod safeguards;
 mod seen;
 mod shape;
 mod tables;
@@ -30,6 +31,7 @@ use document::Document;
 use expand::Variables;
 pub(crate) use limits::{of_callers, usage_file};
 pub(crate) use problem::{Problem, report};
+pub(crate) use safeguards::audit as audit_options;
 pub(crate) use seen::Seen;
 pub(crate) use types::{Config, ResultsEntry, TokensEntry};
 

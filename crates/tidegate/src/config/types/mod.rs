@@ -6,6 +6,7 @@ mod identity;
 mod limits;
 mod offers;
 mod results;
+mod safeguards;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub(crate) use identity::{
 pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
+pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
 /// The configuration of a Tidegate node.
@@ -55,6 +57,12 @@ pub(crate) struct Config {
     pub(crate) results: ResultsEntry,
     /// What tools of kind http may reach.
     pub(crate) http: HttpEntry,
+    /// The audit log; none unless said.
+    pub(crate) audit: Option<AuditEntry>,
+    /// Secrets in answers; not looked for unless said.
+    pub(crate) secrets: Option<SecretsEntry>,
+    /// Whether rows that a model reads stand between two lines with a random mark, which nothing in them can forge.
+    pub(crate) fence: bool,
 }
 
 /// Where the node listens and who it says it is.
