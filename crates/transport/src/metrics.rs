@@ -85,6 +85,10 @@ impl Metrics {
             Event::CallRefused { kind, outcome, .. } => {
                 counter!("tidegate_calls_refused_total", "kind" => kind, "outcome" => outcome).increment(1);
             }
+            Event::LimitReached { level, measure, .. } => {
+                let (level, measure) = (level.name(), measure.name());
+                counter!("tidegate_limits_reached_total", "level" => level, "measure" => measure).increment(1);
+            }
             Event::QueryEnded { database, elapsed, .. } => {
                 histogram!("tidegate_query_seconds", "database" => database.to_owned()).record(elapsed);
             }
