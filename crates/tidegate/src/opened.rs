@@ -9,7 +9,7 @@ use tidegate_core::{Authenticator, Caller, Origin, Toolset, TransportKind};
 use tidegate_engines::Engine;
 use tidegate_query::ResultStore;
 
-use crate::config::{Assembled, Assembly, FILE_NAME, Loaded, Seen};
+use crate::config::{self, Assembled, Assembly, FILE_NAME, Loaded, Seen};
 use crate::failure::Failure;
 use crate::options::{Audience, Options};
 use crate::results;
@@ -65,6 +65,9 @@ impl Opened {
         let node = Arc::new(node(&loaded, store.clone()));
         let assembly = Arc::new(Assembly::new(node, engine.clone(), doorkeeper.clone(), limits, further));
         let assembled = assembly.enter(&loaded).await?;
+        if audience == Audience::Clients {
+            keep_usage(assembly.node(), &loaded);
+        }
         for warning in &assembled.warnings {
             tracing::warn!("{warning}");
         }
@@ -101,6 +104,15 @@ impl Opened {
         let databases = self.assembly.databases_open();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.engine.shutdown(DRAIN_WITHIN).await;
+    }
+}
+
+/// Has `node` keep over a restart what callers use of their days.
+fn keep_usage(node: &Node, loaded: &Loaded) {
+    let file = config::usage_file(loaded, &results::user_folder());
+    if let Err(error) = node.registry().keep_usage(file.clone()) {
+        let file = file.display();
+        tracing::warn!("{file} cannot be read, so that everybody's day begins anew: {error}");
     }
 }
 
