@@ -58,6 +58,12 @@ pub trait Database: Send + Sync + 'static {
         Freshness::Never
     }
 
+    /// What an answer to `principal` depends on beside data and statement: the row policies that bind it, and what it brings
+    /// to them ([`RowPolicies::stamp`](crate::RowPolicies::stamp)).
+    fn row_policy_stamp(&self, _principal: &Principal) -> u64 {
+        0
+    }
+
     /// A stamp of `table`, or of all tables: equal as long as nothing has changed, as far as that can be told cheaply,
     /// since it is asked for twice a second while somebody listens. None when there is no such table.
     ///

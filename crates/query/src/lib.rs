@@ -23,6 +23,7 @@ mod parse;
 mod policy;
 mod refusal;
 mod render;
+mod row_policy;
 mod spec;
 mod spelling;
 mod stamp;
@@ -42,6 +43,10 @@ pub use format::{Format, Meaning, declared_type_name, field_type_name, type_name
 pub use freshness::Freshness;
 pub use handover::{BatchSender, handover};
 pub use moved::Moved;
+pub use row_policy::{
+    Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
+    RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
+};
 pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,

@@ -42,11 +42,20 @@ pub(crate) fn statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement
 
 /// Parses `text` as one expression and nothing else.
 pub(crate) fn expression(text: &str, dialect: SqlDialect) -> Result<ast::Expr, Error> {
+    expression_with(text, dialect, Ok)
+}
+
+/// As [`expression`], of the words that `prepare` makes of those of `text`.
+pub(crate) fn expression_with(
+    text: &str,
+    dialect: SqlDialect,
+    prepare: impl FnOnce(Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, Error>,
+) -> Result<ast::Expr, Error> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("the expression is {} bytes long; at most {TEXT_BYTES_MAX} are taken", text.len());
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    let tokens = words_of(text, dialect)?;
+    let tokens = prepare(words_of(text, dialect)?)?;
     nesting::check(&tokens)?;
     words::check(tokens.iter().map(|token| &token.token), dialect)?;
     let only_expression = |parser: &mut Parser<'_>| {

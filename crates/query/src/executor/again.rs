@@ -38,7 +38,8 @@ impl Executor {
             Freshness::While(version) => (version, None),
             Freshness::For(age) => (0, Some(age)),
         };
-        let shape = format!("{:?} {:?}", question.max_rows, question.extract);
+        let policies = question.database.row_policy_stamp(job.principal());
+        let shape = format!("{:?} {:?} {policies}", question.max_rows, question.extract);
         let key = CacheKey::of(&question.statement, question.database.name(), version, &shape, job);
         Known { key: Some(key), result: store.remembered(&key, age, job.caller()) }
     }

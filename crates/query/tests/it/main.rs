@@ -8,6 +8,7 @@
 //! - `parquet`: answers that are Parquet files: every type, groups of rows, what breaks off
 //! - `writers`: bodies outside of any call, and that they are read back as the rows that they were
 //! - `questions`: questions as data: the SQL they become, and the words of their errors
+//! - `row_policies`: what may stand in a row policy, whom they bind, and what they come to
 //! - `stored`: answers that go on: stored results, their pages, exports
 //! - `spool`: the store of results itself: blocks, crashes, damage, quotas
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
@@ -25,6 +26,7 @@ mod formats;
 mod parquet;
 mod properties;
 mod questions;
+mod row_policies;
 mod spool;
 mod statements;
 mod stored;

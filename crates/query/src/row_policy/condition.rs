@@ -1,0 +1,137 @@
+//! The condition of a policy, as it was written and parsed.
+
+use std::fmt;
+
+use tidegate_core::{Error, ErrorKind, nearest};
+
+use super::PolicyColumn;
+use super::resolve::Asked;
+use super::{Comparator, parsed};
+use crate::dialect::SqlDialect;
+use crate::parse;
+
+/// Bytes of a condition at most.
+const CONDITION_BYTES_MAX: usize = 8_192;
+
+/// Which rows of a table are shown: comparisons of its columns with each other, with literals and with what the caller
+/// brings (`:subject`, `:tenant`, `:claims.NAME`), joined by AND, OR and NOT.
+///
+/// Comparisons are `=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `BETWEEN`, `LIKE` with a pattern that is a literal (cases differ;
+/// a backslash takes a sign's meaning away), `IS NULL`, and a column of truth values by itself. A claim in the brackets of
+/// `IN` may be a list.
+#[derive(Clone, PartialEq)]
+pub struct RowCondition {
+    text: String,
+    pub(super) tree: Node,
+}
+
+impl fmt::Debug for RowCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowCondition({})", self.text)
+    }
+}
+
+/// A part of a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Compare { left: Term, comparator: Comparator, right: Term },
+    In { term: Term, list: Vec<Term>, is_negated: bool },
+    IsNull { column: Name, is_negated: bool },
+    Like { column: Name, pattern: String, is_negated: bool },
+    Column(Name),
+    Constant(bool),
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Term {
+    Column(Name),
+    Text(String),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    Asked(Asked),
+}
+
+/// A column's name; without quotes the case of its letters does not matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) text: String,
+    pub(super) is_quoted: bool,
+}
+
+impl RowCondition {
+    /// Parses `text`.
+    ///
+    /// # Errors
+    /// `InvalidArguments` with what is wrong and what may stand there.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        if text.len() > CONDITION_BYTES_MAX {
+            let message =
+                format!("the condition is {} bytes long; at most {CONDITION_BYTES_MAX} are taken", text.len());
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
+        }
+        let expression = parse::expression_with(text, SqlDialect::DataFusion, parsed::with_placeholders)?;
+        let tree = parsed::node(&expression)
+            .map_err(|reason| Error::new(ErrorKind::InvalidArguments, parsed::readable(&reason)))?;
+        Ok(Self { text: text.to_owned(), tree })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What it asks of the caller.
+    pub(super) fn asked(&self) -> Vec<&Asked> {
+        let mut asked = Vec::new();
+        self.tree.collect_asked(&mut asked);
+        asked
+    }
+}
+
+impl Node {
+    fn collect_asked<'a>(&'a self, asked: &mut Vec<&'a Asked>) {
+        let mut add = |term: &'a Term| {
+            if let Term::Asked(one) = term {
+                asked.push(one);
+            }
+        };
+        match self {
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.collect_asked(asked)),
+            Self::Not(node) => node.collect_asked(asked),
+            Self::Compare { left, right, .. } => [left, right].into_iter().for_each(add),
+            Self::In { term, list, .. } => {
+                add(term);
+                list.iter().for_each(add);
+            }
+            Self::IsNull { .. } | Self::Like { .. } | Self::Column(_) | Self::Constant(_) => {}
+        }
+    }
+}
+
+impl Name {
+    /// The position of the column that is meant.
+    pub(super) fn position(&self, columns: &[PolicyColumn<'_>]) -> Result<usize, String> {
+        if let Some(position) = columns.iter().position(|column| column.name == self.text) {
+            return Ok(position);
+        }
+        let folded = self.text.to_lowercase();
+        let mut alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);
+        match (alike.next(), alike.next()) {
+            (Some((position, _)), None) if !self.is_quoted => Ok(position),
+            _ => Err(no_such_column(&self.text, columns)),
+        }
+    }
+}
+
+/// For the owner, who may know the columns.
+pub(super) fn no_such_column(name: &str, columns: &[PolicyColumn<'_>]) -> String {
+    let near = nearest(name, columns.iter().map(|column| column.name));
+    let names =
+        if near.is_empty() { columns.iter().take(20).map(|column| column.name.to_owned()).collect() } else { near };
+    format!("there is no column {name:?}; it has {}", names.join(", "))
+}

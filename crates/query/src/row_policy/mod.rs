@@ -1,0 +1,209 @@
+//! Which rows and columns of a table a principal may see: policies, and what they come to for somebody.
+//!
+//! A policy is written in the configuration. It is parsed once ([`RowCondition`]), fitted to a table's columns and resolved
+//! for a principal into a [`TableView`], in which nothing but literals is left; an engine shows the table through it and
+//! does nothing else with policies. Whatever cannot be applied shows nothing.
+
+mod checked;
+mod condition;
+mod fit;
+mod hash;
+mod mask;
+mod parsed;
+mod resolve;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tidegate_core::{Error, ErrorKind, Principal};
+
+pub use checked::{PolicyPart, PolicyProblem, PolicyTable};
+pub use condition::RowCondition;
+pub use fit::{Comparator, RowFilter, RowValue, ValueKind};
+pub use hash::HashKey;
+pub use mask::Mask;
+
+/// One policy of a database's tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowPolicy {
+    /// The table that it is for, whatever the case of its letters; `*` is every table.
+    pub table: String,
+    /// The rows that are shown; all unless said.
+    pub rows: Option<RowCondition>,
+    /// How columns are shown, by their names, whatever the case of their letters.
+    pub columns: BTreeMap<String, Mask>,
+    /// Whoever holds one of these roles is not bound by it.
+    pub except_roles: BTreeSet<String>,
+}
+
+impl RowPolicy {
+    /// Whether it is for every table.
+    pub fn is_for_all(&self) -> bool {
+        self.table == "*"
+    }
+
+    fn is_for(&self, names: &[&str]) -> bool {
+        let wanted = self.table.to_lowercase();
+        self.is_for_all() || names.iter().any(|name| name.to_lowercase() == wanted)
+    }
+
+    fn binds(&self, principal: &Principal) -> bool {
+        self.except_roles.is_disjoint(&principal.roles)
+    }
+}
+
+/// A column that a policy is fitted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicyColumn<'a> {
+    /// Its name, unquoted.
+    pub name: &'a str,
+    /// What its values are.
+    pub kind: ValueKind,
+}
+
+/// The policies of a database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct RowPolicies {
+    policies: Arc<[RowPolicy]>,
+    key: HashKey,
+}
+
+impl Default for RowPolicies {
+    fn default() -> Self {
+        Self::new(Vec::new(), HashKey::of_process())
+    }
+}
+
+/// What a principal sees of a table to which at least one policy applies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableView {
+    /// Which rows. Positions in it are those of the columns that the view was asked for.
+    pub rows: RowFilter,
+    /// How each of these columns is shown, in their order; none is as it is.
+    pub masks: Vec<Option<Mask>>,
+}
+
+impl TableView {
+    /// Whether the column at `position` exists for the principal.
+    pub fn shows(&self, position: usize) -> bool {
+        !matches!(self.masks.get(position), None | Some(Some(Mask::Deny)))
+    }
+
+    /// The positions of the columns that exist for the principal.
+    pub fn shown(&self) -> impl Iterator<Item = usize> {
+        (0..self.masks.len()).filter(|position| self.shows(*position))
+    }
+}
+
+impl RowPolicies {
+    /// `policies`, which hash with `key`.
+    pub fn new(policies: Vec<RowPolicy>, key: HashKey) -> Self {
+        Self { policies: policies.into(), key }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// What values are hashed with.
+    pub fn key(&self) -> &HashKey {
+        &self.key
+    }
+
+    fn binding<'a>(&'a self, names: &'a [&'a str], principal: &'a Principal) -> impl Iterator<Item = &'a RowPolicy> {
+        self.policies.iter().filter(move |policy| policy.is_for(names) && policy.binds(principal))
+    }
+
+    /// Whether a policy keeps something of the table called `names` from `principal`.
+    pub fn applies(&self, names: &[&str], principal: &Principal) -> bool {
+        self.binding(names, principal).next().is_some()
+    }
+
+    /// What `principal` sees of the table that has or might have one of `names`, with `columns`. None if all of it.
+    ///
+    /// # Errors
+    /// `Unavailable` when a policy does not fit the table, in words that tell nothing of it; why is in the detail. The
+    /// table must not be read then.
+    pub fn view(
+        &self,
+        names: &[&str],
+        columns: &[PolicyColumn<'_>],
+        principal: &Principal,
+    ) -> Result<Option<TableView>, Error> {
+        let mut policies = self.binding(names, principal).peekable();
+        if policies.peek().is_none() {
+            return Ok(None);
+        }
+        let mut filters = Vec::new();
+        let mut masks = vec![None; columns.len()];
+        for policy in policies {
+            filters.extend(policy.filter(columns, principal).map_err(|reason| unfit(names, &reason))?);
+            policy.mask(columns, &mut masks).map_err(|reason| unfit(names, &reason))?;
+        }
+        Ok(Some(TableView { rows: RowFilter::all(filters), masks }))
+    }
+
+    /// What an answer depends on beside the data and the statement: which policies bind `principal`, and what it brings
+    /// to them. Nothing of that can be learned from it. Zero where there is no policy.
+    pub fn stamp(&self, principal: &Principal) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
+        let mut hash = Sha256::new();
+        let mut add = |text: String| {
+            hash.update((text.len() as u64).to_be_bytes());
+            hash.update(text.as_bytes());
+        };
+        add(self.key.hash("stamp"));
+        for policy in self.policies.iter().filter(|policy| policy.binds(principal)) {
+            add(format!("{policy:?}"));
+            let brought = policy.rows.iter().flat_map(|rows| rows.asked());
+            brought.for_each(|asked| add(format!("{:?}", asked.of(principal))));
+        }
+        let digest: [u8; 32] = hash.finalize().into();
+        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+}
+
+impl RowPolicy {
+    /// The rows that it leaves to `principal`; none if all.
+    fn filter(&self, columns: &[PolicyColumn<'_>], principal: &Principal) -> Result<Option<RowFilter>, String> {
+        let Some(rows) = &self.rows else { return Ok(None) };
+        let fitted = rows.fitted(columns)?;
+        // What a principal does not bring is nobody's, under NOT and OR too.
+        Ok(Some(fitted.resolved(principal).unwrap_or(RowFilter::Constant(false))))
+    }
+
+    /// Makes `masks` as strict as it wants.
+    fn mask(&self, columns: &[PolicyColumn<'_>], masks: &mut [Option<Mask>]) -> Result<(), String> {
+        for (name, mask) in &self.columns {
+            for position in self.meant(name, columns)? {
+                mask.check(&columns[position])?;
+                masks[position] = Some(masks[position].map_or(*mask, |other| mask.stricter(other)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The positions of the columns that are called `name`.
+    fn meant(&self, name: &str, columns: &[PolicyColumn<'_>]) -> Result<Vec<usize>, String> {
+        let folded = name.to_lowercase();
+        let alike = columns.iter().enumerate().filter(|(_, column)| column.name.to_lowercase() == folded);
+        let found: Vec<usize> = alike.map(|(position, _)| position).collect();
+        // Of a policy for all tables, those without the column have nothing to hide in it.
+        if found.is_empty() && !self.is_for_all() {
+            return Err(condition::no_such_column(name, columns));
+        }
+        Ok(found)
+    }
+}
+
+/// A table that must not be read. What it says is the same for every table and reason.
+fn unfit(names: &[&str], reason: &str) -> Error {
+    let name = names.first().copied().unwrap_or_default();
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: its row policy does not fit it"))
+        .with_detail(format!("the row policy of the table {name:?} does not fit it: {reason}"))
+        .with_hint("Whoever runs this server finds the reason in its log.")
+}

@@ -1,0 +1,134 @@
+//! What a caller brings to a condition, and the filter that it becomes for it.
+
+use chrono::{NaiveDate, NaiveDateTime};
+use serde_json::Value;
+use tidegate_core::Principal;
+
+use super::fit::{Fitted, FittedTerm, RowFilter, RowValue, ValueKind};
+
+/// Values of a claim that is a list, at most.
+const LIST_MAX: usize = 1_000;
+/// Bytes of a claim that is text, at most.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+/// What is asked of a caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    Subject,
+    Tenant,
+    /// The claim of that name; more names lead into objects.
+    Claim(Vec<String>),
+}
+
+impl Asked {
+    /// What `principal` brings.
+    pub(super) fn of(&self, principal: &Principal) -> Option<Value> {
+        match self {
+            Self::Subject => Some(Value::String(principal.subject.clone())),
+            Self::Tenant => principal.tenant.clone().map(Value::String),
+            Self::Claim(path) => {
+                let (first, further) = path.split_first()?;
+                let found = further.iter().try_fold(principal.claims.get(first)?, |value, name| value.get(name));
+                found.cloned()
+            }
+        }
+    }
+}
+
+impl Fitted {
+    /// The filter for `principal`; none if it does not bring what is asked, and then nothing is shown.
+    pub(super) fn resolved(&self, principal: &Principal) -> Option<RowFilter> {
+        let all = |nodes: &[Self]| nodes.iter().map(|node| node.resolved(principal)).collect::<Option<Vec<_>>>();
+        Some(match self {
+            Self::All(nodes) => RowFilter::all(all(nodes)?),
+            Self::Any(nodes) => RowFilter::any(all(nodes)?),
+            Self::Not(node) => RowFilter::Not(Box::new(node.resolved(principal)?)),
+            Self::Plain(filter) => filter.clone(),
+            Self::Compare { column, comparator, term } => {
+                RowFilter::Compare { column: *column, comparator: *comparator, value: term.one(principal)? }
+            }
+            Self::In { column, list, is_negated } => {
+                let mut values = Vec::new();
+                for term in list {
+                    values.extend(term.several(principal)?);
+                }
+                match values.is_empty() {
+                    true => RowFilter::Constant(*is_negated),
+                    false => RowFilter::In { column: *column, values, is_negated: *is_negated },
+                }
+            }
+            Self::CompareConstants { left, comparator, right } => {
+                RowFilter::Constant(comparator.holds(&left.one(principal)?, &right.one(principal)?))
+            }
+            Self::InConstants { term, list, is_negated } => {
+                let wanted = term.one(principal)?;
+                let mut is_among = false;
+                for term in list {
+                    is_among |= term.several(principal)?.contains(&wanted);
+                }
+                RowFilter::Constant(is_among != *is_negated)
+            }
+        })
+    }
+}
+
+impl FittedTerm {
+    fn one(&self, principal: &Principal) -> Option<RowValue> {
+        match self {
+            Self::Value(value) => Some(value.clone()),
+            Self::Asked { asked, kind } => brought(&asked.of(principal)?, *kind),
+        }
+    }
+
+    fn several(&self, principal: &Principal) -> Option<Vec<RowValue>> {
+        match self {
+            Self::Value(value) => Some(vec![value.clone()]),
+            Self::Asked { asked, kind } => match asked.of(principal)? {
+                Value::Array(values) if values.len() <= LIST_MAX => {
+                    values.iter().map(|value| brought(value, *kind)).collect()
+                }
+                value => Some(vec![brought(&value, *kind)?]),
+            },
+        }
+    }
+}
+
+/// `value` as one of `kind`, if it is one and nothing else.
+fn brought(value: &Value, kind: ValueKind) -> Option<RowValue> {
+    match (value, kind) {
+        (Value::String(text), _) if text.len() > TEXT_BYTES_MAX => None,
+        (Value::String(text), ValueKind::Text | ValueKind::Any) => Some(RowValue::Text(text.clone())),
+        (Value::String(text), ValueKind::Integer) => {
+            let integer: i64 = text.parse().ok()?;
+            // Not ` 7`, `+7` or `007`, which may be somebody else's.
+            (integer.to_string() == *text).then_some(RowValue::Integer(integer))
+        }
+        (Value::String(text), ValueKind::Date) => date(text),
+        (Value::String(text), ValueKind::Timestamp) => timestamp(text),
+        (Value::Number(number), ValueKind::Integer | ValueKind::Any) if number.is_i64() => {
+            number.as_i64().map(RowValue::Integer)
+        }
+        (Value::Number(number), ValueKind::Number | ValueKind::Any) => {
+            number.as_f64().filter(|number| number.is_finite()).map(RowValue::Number)
+        }
+        (Value::Number(number), ValueKind::Text) if number.is_i64() || number.is_u64() => {
+            Some(RowValue::Text(number.to_string()))
+        }
+        (Value::Bool(value), ValueKind::Boolean) => Some(RowValue::Boolean(*value)),
+        _ => None,
+    }
+}
+
+/// `2024-12-31`.
+pub(super) fn date(text: &str) -> Option<RowValue> {
+    text.parse::<NaiveDate>().ok().map(RowValue::Date)
+}
+
+/// `2024-12-31`, `2024-12-31 23:59:59.5`, `2024-12-31T23:59:59`; in UTC where the column has a time zone.
+pub(super) fn timestamp(text: &str) -> Option<RowValue> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let of_date = || text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0);
+    let read = |form: &str| NaiveDateTime::parse_from_str(text, form).ok();
+    let moment = read("%Y-%m-%dT%H:%M:%S%.f").or_else(|| read("%Y-%m-%d %H:%M:%S%.f")).or_else(of_date)?;
+    Some(RowValue::Timestamp(moment))
+}
