@@ -93,8 +93,7 @@ impl Shown {
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
         let origin = Origin { transport: self.transport, peer: self.peer };
         for _ in 0..TRIES_MAX {
-            let credentials =
-                Credentials { bearer: self.bearer.as_deref(), peer: self.peer, ..Credentials::default() };
+            let credentials = Credentials { bearer: self.bearer.as_deref(), peer: self.peer, ..Credentials::default() };
             let principal = door.options.authenticator.authenticate(credentials).await;
             let principal = principal.map_err(Refused::Unauthenticated)?;
             let state = door.service.registry().snapshot();

@@ -28,9 +28,7 @@ pub(super) async fn caller(door: &Door, parts: &Parts, route: &Route) -> Result<
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
-        _ => {
-            parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address)
-        }
+        _ => parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address),
     };
     Ok(Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker })
 }
