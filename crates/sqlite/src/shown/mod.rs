@@ -82,11 +82,6 @@ impl Shown {
         name.ends_with(&self.token) || schema == "temp" && self.sights.values().any(is_shadow)
     }
 
-    /// Whether the view is made again in `temp`.
-    pub(crate) fn is_made_again(&self, table: &Table) -> bool {
-        self.views.contains_key(&key(&table.schema, &table.name))
-    }
-
     /// The mask of a column of a table; none when it is shown as it is.
     pub(crate) fn mask(&self, table: &Table, column: &str) -> Option<Mask> {
         match self.sight(table)? {
