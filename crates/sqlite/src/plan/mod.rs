@@ -54,6 +54,19 @@ impl Asked {
     }
 }
 
+impl Asked {
+    /// The SQL over a view that SQLite may merge with it, where nothing of it would be computed for hidden rows but
+    /// comparisons of columns with literals: an index serves it then.
+    fn merged_in(&self, reading: &Reading<'_>) -> Option<String> {
+        let (shown, parsed) = (reading.shown()?, self.parsed.as_ref()?);
+        let lookup = parsed.lookup()?;
+        let (key, open) = shown.open(&lookup)?;
+        let moved = parsed.with_only_table_moved(&("temp".to_owned(), open)).ok()??;
+        reading.stand_open(&key).ok()?;
+        Some(moved.text().to_owned())
+    }
+}
+
 impl From<&Statement> for Asked {
     fn from(statement: &Statement) -> Self {
         Self {
@@ -160,12 +173,18 @@ fn pump(
     source: &Source,
     running: &Running,
 ) -> Result<(), Failure> {
-    let sql = asked.sql_in(reading)?;
-    let mut statement = reading.prepare(&sql)?;
-    // Somebody may have changed the tables since the statement was planned.
-    if describe(reading, &statement, &sql)? != columns {
-        return Err(Failure::Changed);
-    }
+    let mut statement = match merged(reading, asked, columns) {
+        Some(statement) => statement,
+        None => {
+            let sql = asked.sql_in(reading)?;
+            let statement = reading.prepare(&sql)?;
+            // Somebody may have changed the tables since the statement was planned.
+            if describe(reading, &statement, &sql)? != columns {
+                return Err(Failure::Changed);
+            }
+            statement
+        }
+    };
     bind(&mut statement, &asked.parameters)?;
     // SQLite forgets an interrupt that came while no statement ran.
     if running.must_end() {
@@ -176,6 +195,14 @@ fn pump(
         source.put(row, running)?;
     }
     Ok(())
+}
+
+/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from that
+/// is told by the statement as it was planned.
+fn merged<'a>(reading: &'a Reading<'_>, asked: &Asked, columns: &[ResultColumn]) -> Option<Prepared<'a>> {
+    let sql = asked.merged_in(reading)?;
+    let statement = reading.prepare(&sql).ok()?;
+    (describe(reading, &statement, &sql).ok()? == columns).then_some(statement)
 }
 
 /// Binds the parameters by their numbers: to SQLite `$2` is a name, and its place that of its first mention.

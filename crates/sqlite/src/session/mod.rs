@@ -18,7 +18,7 @@ pub(crate) use running::{Running, StopOnDrop};
 use crate::failure::{Failure, words};
 use crate::files::{Files, Stamp};
 use crate::options::SqliteOptions;
-use crate::shown::{Asker, Ledger, Shown, Sight, redacted};
+use crate::shown::{Asker, Key, Ledger, Shown, Sight, redacted};
 use crate::tables::{Table, quoted};
 use opening::{Open, Slot, is_log, look_at};
 use wall::Wall;
@@ -161,6 +161,16 @@ impl Reading<'_> {
         self.ledger.make(self.connection, shown, shown.wanted(tables)).map_err(Failure::Behind)?;
         self.wall.stands(self.ledger.standing());
         Ok(())
+    }
+
+    /// Makes the view before the table `key` that is no barrier.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub(crate) fn stand_open(&self, key: &Key) -> Result<(), Failure> {
+        let Some(shown) = &self.shown else { return Ok(()) };
+        let _opened = self.wall.open();
+        self.ledger.make_open(self.connection, shown, key).map_err(Failure::Behind)
     }
 
     /// Whether policies apply to any table.

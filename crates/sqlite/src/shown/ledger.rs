@@ -11,7 +11,7 @@ use rusqlite::{Connection, Result};
 use tidegate_core::Seal;
 use tidegate_query::{HashKey, Mask};
 
-use super::sight::{self, Made, Sight};
+use super::sight::{self, Guarded, Made, Sight};
 use super::{Asker, Key, Shown, key};
 use crate::failure::Failure;
 use crate::files::Files;
@@ -205,7 +205,7 @@ impl Ledger {
                 continue;
             }
             match shown.sights.get(&key) {
-                Some(Sight::Guarded(guarded)) => missing.extend(guarded.made.iter().chain([&guarded.open])),
+                Some(Sight::Guarded(guarded)) => missing.extend(&guarded.made),
                 Some(Sight::Barred(_)) => {}
                 None => missing.extend(shown.views.get(&key)),
             }
@@ -213,6 +213,19 @@ impl Ledger {
         }
         standing.0.extend(missing.iter().map(|made| made.name.clone()));
         self.change(connection, missing.into_iter().map(|made| made.sql.clone()))
+    }
+
+    /// Makes the view before the table `key` that is no barrier, if it does not stand yet. Called with the wall open.
+    ///
+    /// # Errors
+    /// What SQLite says; the connection must be closed then.
+    pub(crate) fn make_open(&self, connection: &Connection, shown: &Shown, key: &Key) -> Result<()> {
+        let Some(Sight::Guarded(Guarded { open: Some(open), .. })) = shown.sights.get(key) else { return Ok(()) };
+        if self.standing.borrow().0.contains(&open.name) {
+            return Ok(());
+        }
+        self.standing.borrow_mut().0.push(open.name.clone());
+        self.change(connection, std::iter::once(open.sql.clone()))
     }
 
     /// The names of the views that stand, in lower case.

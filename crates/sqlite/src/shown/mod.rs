@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_core::{Error, Principal};
-use tidegate_query::{Mask, Moved, RowPolicies};
+use tidegate_query::{Lookup, Mask, Moved, RowPolicies};
 
 pub(crate) use explained::redacted;
 pub(crate) use ledger::{Ledger, MASK_PREFIX, mask_code};
@@ -110,6 +110,19 @@ impl Shown {
             Sight::Barred(error) if is_named(key) => Some(error),
             _ => None,
         })
+    }
+
+    /// The key of the table that `lookup` reads, and the name of its view that is no barrier; none if it must stay behind one.
+    pub(crate) fn open(&self, lookup: &Lookup) -> Option<(Key, String)> {
+        let mut meant =
+            self.sights.iter().filter(|((schema, name), _)| names_one(&[lookup.table.join(".")], schema, name));
+        let (Some((key, Sight::Guarded(guarded))), None) = (meant.next(), meant.next()) else { return None };
+        let is_shown_as_it_is = |compared: &String| {
+            let mut columns = guarded.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
+            matches!((columns.next(), columns.next()), (Some((_, None)), None))
+        };
+        let open = guarded.open.as_ref().filter(|_| lookup.compared.iter().all(is_shown_as_it_is))?;
+        Some((key.clone(), open.name.clone()))
     }
 
     /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read any.

@@ -26,8 +26,8 @@ pub(crate) struct Guarded {
     pub(crate) masks: Vec<(String, Option<Mask>)>,
     /// Views by their names, in the order in which they are made.
     pub(super) made: Vec<Made>,
-    /// The view that is no barrier, and its name: for statements that SQLite may merge with it.
-    pub(crate) open: Made,
+    /// The view that is no barrier, for statements that SQLite may merge with it; only before a table.
+    pub(super) open: Option<Made>,
 }
 
 /// A view of `temp`.
@@ -135,7 +135,7 @@ fn guarded(
         shadow,
         masks: all.into_iter().zip(view.masks.iter().copied()).collect(),
         made: made.to_vec(),
-        open: Made { name: open, sql: through },
+        open: (table.kind == Kind::Table).then_some(Made { name: open, sql: through }),
     })
 }
 
