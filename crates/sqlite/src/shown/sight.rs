@@ -37,8 +37,9 @@ pub(crate) struct Made {
     pub(super) sql: String,
 }
 
-/// No rows, of which SQLite expects four billion: added to a table's, the estimate of a view is the same whatever the
-/// table holds, and with it the plans of those who read it.
+/// No rows, of which SQLite expects a million. Joined with itself they are more than the four billion that it counts to, so
+/// that, added to a table's, the estimate of a view is the same whatever the table holds, and so are the plans of those who
+/// read it.
 const NONE: &str = "WITH RECURSIVE none(x) AS (SELECT 1 WHERE 0 UNION ALL SELECT x FROM none)";
 
 /// The names that policies may know `table` by; callers see the first.
@@ -124,7 +125,7 @@ fn guarded(
         None => format!("{}.{}", quoted(&table.schema), quoted(&table.name)),
     };
     let shut = format!(
-        "CREATE TEMP VIEW {} AS {NONE} SELECT {shown} FROM none CROSS JOIN {source} \
+        "CREATE TEMP VIEW {} AS {NONE} SELECT {shown} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
          UNION ALL SELECT {shown} FROM {source} WHERE {rows} LIMIT -1 OFFSET 0",
         quoted(&barrier)
     );
