@@ -12,7 +12,7 @@ use tidegate_core::Seal;
 use tidegate_query::{HashKey, Mask};
 
 use super::sight::{self, Guarded, Made, Sight};
-use super::{Asker, Key, Shown, key};
+use super::{Asker, Key, Shown, generated, key};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::tables::{self, Kind, Table, TableColumn, quoted};
@@ -39,9 +39,16 @@ pub(crate) struct Ledger {
 /// The tables and columns of the files.
 struct Shapes {
     versions: Vec<i64>,
-    tables: Vec<(Table, Vec<TableColumn>)>,
+    tables: Vec<Shape>,
     /// The tables that modules keep their rows in.
     kept_by_modules: Vec<Key>,
+}
+
+/// One table, and what each of its columns is made of.
+pub(super) struct Shape {
+    pub(super) table: Table,
+    pub(super) columns: Vec<TableColumn>,
+    pub(super) sources: Vec<BTreeSet<usize>>,
 }
 
 impl Ledger {
@@ -122,7 +129,8 @@ impl Ledger {
             let of_file = files.all.iter().any(|file| file.schema.eq_ignore_ascii_case(&table.schema));
             // The columns of a view that cannot be read are not known; a policy does not fit it then.
             let columns = tables::columns_of(connection, &table).unwrap_or_default();
-            tables.extend(of_file.then_some((table, columns)));
+            let sources = generated::sources(connection, &table, &columns);
+            tables.extend(of_file.then_some(Shape { table, columns, sources }));
         }
         let kept_by_modules = tables::kept_by_modules(connection)?.into_iter();
         let kept_by_modules = kept_by_modules.map(|(schema, name)| key(&schema, &name)).collect();
@@ -133,33 +141,25 @@ impl Ledger {
 
     fn looked_up(&self, connection: &Connection, files: &Files, asker: &Asker, shapes: &Shapes) -> Shown {
         let (mut sights, mut views) = (BTreeMap::new(), BTreeMap::new());
-        let count = |name: &str| shapes.tables.iter().filter(|(one, _)| one.name.eq_ignore_ascii_case(name)).count();
-        for (table, columns) in &shapes.tables {
-            let is_alone = count(&table.name) == 1;
-            if let Some(mut sight) = sight::sight(asker, files, table, columns, is_alone, &self.token) {
-                if let (Sight::Guarded(guarded), Kind::View, true) = (&mut sight, table.kind, files.is_single()) {
-                    let again = sight::made_again(connection, table, &format!("{}#{}#", table.name, self.token));
-                    guarded.made.splice(0..0, again);
-                }
-                sights.insert(key(&table.schema, &table.name), sight);
+        let count = |name: &str| shapes.tables.iter().filter(|one| one.table.name.eq_ignore_ascii_case(name)).count();
+        for shape in &shapes.tables {
+            let (table, is_alone) = (&shape.table, count(&shape.table.name) == 1);
+            let Some(mut sight) = sight::sight(asker, files, shape, is_alone, &self.token) else { continue };
+            if let (Sight::Guarded(guarded), Kind::View, true) = (&mut sight, table.kind, files.is_single()) {
+                let again = sight::made_again(connection, table, &format!("{}#{}#", table.name, self.token));
+                guarded.made.splice(0..0, again);
             }
+            sights.insert(key(&table.schema, &table.name), sight);
         }
         if !sights.is_empty() {
-            for (table, _) in shapes
-                .tables
-                .iter()
-                .filter(|(table, _)| !sights.contains_key(&key(&table.schema, &table.name)))
-                .cloned()
-                .collect::<Vec<_>>()
-            {
+            for table in shapes.tables.iter().map(|shape| &shape.table) {
+                let key = key(&table.schema, &table.name);
                 match table.kind {
-                    Kind::View if files.is_single() => {
-                        let made = sight::made_again(connection, &table, &table.name);
-                        views.extend(made.map(|made| (key(&table.schema, &table.name), made)));
+                    Kind::View if files.is_single() && !sights.contains_key(&key) => {
+                        views.extend(sight::made_again(connection, table, &table.name).map(|made| (key, made)));
                     }
                     Kind::Virtual => {
-                        let barred = Sight::Barred(sight::of_unknown_rows(files, &table));
-                        sights.insert(key(&table.schema, &table.name), barred);
+                        sights.entry(key).or_insert_with(|| Sight::Barred(sight::of_unknown_rows(files, table)));
                     }
                     Kind::View | Kind::Table => {}
                 }

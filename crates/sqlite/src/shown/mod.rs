@@ -7,6 +7,7 @@
 
 mod explained;
 mod filter;
+mod generated;
 mod ledger;
 mod sight;
 

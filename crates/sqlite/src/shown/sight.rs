@@ -1,11 +1,13 @@
 //! How one table is shown, and the views that show it.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::{Mask, PolicyColumn, TableView, ValueKind};
 
 use super::filter;
-use super::ledger::MASK_PREFIX;
+use super::ledger::{MASK_PREFIX, Shape};
 use super::{Asker, mask_code};
 use crate::files::Files;
 use crate::tables::{Kind, Table, TableColumn, quoted};
@@ -62,25 +64,32 @@ pub(crate) fn kind_of(declared: &str) -> ValueKind {
     }
 }
 
-/// How `table` of `columns` is shown to `asker`; none if it is as it is.
-pub(super) fn sight(
-    asker: &Asker,
-    files: &Files,
-    table: &Table,
-    columns: &[TableColumn],
-    is_alone: bool,
-    token: &str,
-) -> Option<Sight> {
+/// How the table of `shape` is shown to `asker`; none if it is as it is.
+pub(super) fn sight(asker: &Asker, files: &Files, shape: &Shape, is_alone: bool, token: &str) -> Option<Sight> {
+    let Shape { table, columns, sources } = shape;
     let names = names(files, table);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let of_policy: Vec<PolicyColumn<'_>> =
         columns.iter().map(|column| PolicyColumn { name: &column.name, kind: kind_of(column.declared()) }).collect();
     let view = match asker.policies.view(&names, &of_policy, &asker.principal) {
         Ok(None) => return None,
-        Ok(Some(view)) => view,
+        Ok(Some(view)) => TableView { masks: with_sources(view.masks, sources), ..view },
         Err(error) => return Some(Sight::Barred(error)),
     };
     Some(guarded(table, columns, &view, files, is_alone, token).map_or_else(Sight::Barred, Sight::Guarded))
+}
+
+/// `masks`, where no column is shown that is made of one with a mask, unless it has its own.
+fn with_sources(mut masks: Vec<Option<Mask>>, sources: &[BTreeSet<usize>]) -> Vec<Option<Mask>> {
+    // Computed columns may be made of each other.
+    loop {
+        let tells = |position: usize, masks: &[Option<Mask>]| sources[position].iter().any(|one| masks[*one].is_some());
+        let found = (0..masks.len()).find(|position| masks[*position].is_none() && tells(*position, &masks));
+        match found {
+            Some(position) => masks[position] = Some(Mask::Deny),
+            None => return masks,
+        }
+    }
 }
 
 fn guarded(

@@ -119,6 +119,11 @@ fn has_key_index(connection: &Connection, table: &Table) -> rusqlite::Result<boo
 }
 
 impl TableColumn {
+    /// Whether it is computed from others.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.generated != Generated::No
+    }
+
     /// Its type, as it is declared.
     pub(crate) fn declared(&self) -> &str {
         &self.declared

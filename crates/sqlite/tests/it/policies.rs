@@ -16,7 +16,7 @@ use futures::StreamExt;
 /// Orders of two tenants, and everything that could tell of the other's.
 pub(crate) const SHOP: &str = "
     CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT, email TEXT, phone TEXT, ssn TEXT, amount INTEGER,
-        note TEXT COLLATE NOCASE, day DATE, twice INTEGER AS (amount * 2));
+        note TEXT COLLATE NOCASE, day DATE, twice INTEGER AS (amount * 2), ssn_end AS (substr(ssn, -2)), ssn_more AS (ssn_end || '!'));
     CREATE INDEX by_tenant ON orders (tenant);
     CREATE INDEX by_amount ON orders (amount);
     CREATE INDEX by_ssn ON orders (ssn);
@@ -198,6 +198,8 @@ const TRIED: &[&str] = &[
     "SELECT a.id, b.id FROM orders a, orders b WHERE a.id < b.id",
     "SELECT id, row_number() OVER (ORDER BY amount) FROM orders",
     "SELECT id, twice FROM orders",
+    "SELECT id, ssn_end FROM orders",
+    "SELECT id, ssn_more FROM orders",
     "SELECT id FROM orders WHERE email = 'ann@x'",
     "SELECT email, count(*) FROM orders GROUP BY email",
     "SELECT phone FROM orders",
