@@ -16,12 +16,16 @@ pub struct Doorkeeper {
 impl Doorkeeper {
     /// A doorkeeper of `gate`.
     pub fn new(gate: Gate) -> Self {
+        gate.start();
         Self { gate: ArcSwap::from_pointee(gate) }
     }
 
     /// Puts `gate` in force. Callers that the old gate let in keep their principals until they show their credentials
-    /// again, which reach nothing of another generation; what the old one remembered of tokens is forgotten.
-    pub fn swap(&self, gate: Gate) {
+    /// again, which reach nothing of another generation; what the old one remembered of tokens is forgotten. Keys that
+    /// the old one fetched from the same place are handed on, so that nobody waits for them again.
+    pub fn swap(&self, mut gate: Gate) {
+        gate.follow(&self.gate.load());
+        gate.start();
         self.gate.store(Arc::new(gate));
     }
 }
@@ -34,6 +38,10 @@ impl Authenticator for Doorkeeper {
 
     fn local(&self) -> Arc<Principal> {
         self.gate.load().local()
+    }
+
+    fn asserting_headers(&self) -> Arc<[String]> {
+        self.gate.load().asserting_headers()
     }
 
     fn is_configured(&self) -> bool {

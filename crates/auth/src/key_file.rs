@@ -64,6 +64,8 @@ pub struct KeyStatus {
     pub id: String,
     /// The roles that it names.
     pub roles: Vec<String>,
+    /// The tenant that its holder belongs to, if any.
+    pub tenant: Option<String>,
     /// When it was added.
     pub created: DateTime<Utc>,
     /// From when on it lets nobody in; none for never.
@@ -107,14 +109,31 @@ impl KeyFile {
         &self.path
     }
 
-    /// Adds a key that is `name`'s, holds `roles` and, if so asked, expires.
+    /// Adds a key that is `name`'s, who belongs to no tenant, holds `roles` and, if so asked, expires.
     ///
     /// # Errors
     /// When an active key has that name, name or time of expiry cannot be, or the file cannot be read or written.
     pub fn add(&self, name: &str, roles: &[String], expires: Option<DateTime<Utc>>) -> Result<NewKey, KeyFileError> {
+        self.add_to(None, name, roles, expires)
+    }
+
+    /// Adds a key whose holder belongs to `tenant`.
+    ///
+    /// # Errors
+    /// As [`KeyFile::add`], and when the tenant has no name that can be.
+    pub fn add_to(
+        &self,
+        tenant: Option<&str>,
+        name: &str,
+        roles: &[String],
+        expires: Option<DateTime<Utc>>,
+    ) -> Result<NewKey, KeyFileError> {
         let now = self.clock.now().trunc_subsecs(0);
-        if name.trim() != name || name.chars().any(char::is_control) || !is_within(name.chars().count()) {
+        if !is_name(name) {
             return Err(KeyFileError::BadName(name.to_owned()));
+        }
+        if let Some(tenant) = tenant.filter(|tenant| !is_name(tenant)) {
+            return Err(KeyFileError::BadTenant(tenant.to_owned()));
         }
         if let Some(expires) = expires.filter(|expires| *expires <= now) {
             return Err(KeyFileError::ExpiresInThePast(expires));
@@ -132,6 +151,7 @@ impl KeyFile {
                 id: new_id(entries)?,
                 sha256: sha256(&secret),
                 roles: roles.to_vec(),
+                tenant: tenant.map(str::to_owned),
                 created: now,
                 expires,
                 revoked: None,
@@ -171,8 +191,9 @@ impl KeyFile {
     }
 }
 
-fn is_within(name_chars: usize) -> bool {
-    (1..=NAME_CHARS_MAX).contains(&name_chars)
+fn is_name(text: &str) -> bool {
+    let has_odd = text.trim() != text || text.chars().any(char::is_control);
+    !has_odd && (1..=NAME_CHARS_MAX).contains(&text.chars().count())
 }
 
 fn new_id(entries: &[Entry]) -> Result<String, KeyFileError> {

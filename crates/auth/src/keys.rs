@@ -32,7 +32,13 @@ impl Keys {
             for role in strange {
                 unknown.entry(role).or_default().push(entry.name.clone());
             }
+            // An edit by hand may have left it empty, which must not become no tenant.
+            if entry.tenant.as_deref().is_some_and(|tenant| tenant.trim().is_empty()) {
+                tracing::warn!(key = entry.name, "a key names an empty tenant; it lets nobody in");
+                continue;
+            }
             let principal = roles.principal(entry.name, Proof::Key, known);
+            let principal = Principal { tenant: entry.tenant, ..principal };
             let key = Key { digest: entry.sha256, expires: entry.expires, principal: Arc::new(principal) };
             keys.insert(entry.id, key);
         }

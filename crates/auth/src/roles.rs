@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{Grants, Principal, Proof};
+use tidegate_core::{Grants, Principal, Proof, nearest};
 
 use crate::gate::GateError;
 use crate::role::Role;
@@ -69,6 +69,18 @@ impl Roles {
     pub(crate) fn principal(&self, subject: impl Into<String>, proof: Proof, names: BTreeSet<String>) -> Principal {
         let grants = self.grants(&names);
         Principal { roles: names, ..self.stamped(Principal::new(subject, proof, grants)) }
+    }
+
+    /// Who holds the roles of these names without a key or token that says so.
+    ///
+    /// # Errors
+    /// When there is no such role.
+    pub(crate) fn holder(&self, subject: &str, proof: Proof, names: Vec<String>) -> Result<Principal, GateError> {
+        if let Some(name) = names.iter().find(|name| !self.has(name)) {
+            let nearest = nearest(name, self.names());
+            return Err(GateError::UnknownRole { who: subject.to_owned(), name: name.clone(), nearest });
+        }
+        Ok(self.principal(subject, proof, names.into_iter().collect()))
     }
 
     /// The same principal as one of this configuration.

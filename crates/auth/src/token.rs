@@ -1,7 +1,9 @@
-//! Signed tokens (JWT): how they are checked, and who shows them.
+//! Tokens of an issuer: how they are checked, and who shows them.
 
 mod algorithm;
 mod error;
+mod fetched_keys;
+mod introspection;
 mod key_ring;
 mod memory;
 mod options;
@@ -12,14 +14,19 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use tidegate_core::{Principal, Proof};
 
-use crate::digest::sha256;
+use crate::clock::Clock;
+use crate::digest::{Digest, sha256};
+use crate::provider::parse;
 use crate::roles::Roles;
+use fetched_keys::{FetchedKeys, KeySource};
+use introspection::{Introspector, Told};
+use key_ring::{FixedKey, KeyRing};
 use memory::Memory;
-use verifier::Verifier;
+use verifier::{Verdict, Verified, Verifier};
 
 pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
 pub use error::TokenOptionsError;
-pub use options::{TokenKey, TokenOptions};
+pub use options::{Introspection, TokenKey, TokenOptions};
 
 /// Longer tokens are refused before anything is made of them.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -30,36 +37,176 @@ type Seconds = f64;
 /// Checks tokens and remembers the good ones.
 pub(crate) struct Tokens {
     verifier: Verifier,
+    source: Source,
     memory: Memory,
+    clock: Clock,
+}
+
+/// What is known of good tokens.
+enum Source {
+    /// The keys that sign them.
+    Fixed(KeyRing),
+    /// The keys that sign them, as the issuer shows them.
+    Fetched(Arc<FetchedKeys>),
+    /// Nothing: the issuer is asked.
+    Asked(Introspector),
 }
 
 impl Tokens {
     /// # Errors
     /// When tokens cannot be checked in that way.
-    pub(crate) fn new(options: TokenOptions) -> Result<Self, TokenOptionsError> {
-        Ok(Self { verifier: Verifier::new(options)?, memory: Memory::default() })
+    pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
+        let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
+        // What is wrong with the rest is told first.
+        let verifier = Verifier::new(options)?;
+        let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(Source::Fixed);
+        let address = |member, text: &str| parse(text).map_err(|reason| TokenOptionsError::Address { member, reason });
+        let fetched = |source| {
+            if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
+                let keys = "a public one, as the issuer shows it".to_owned();
+                return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm: *algorithm, keys });
+            }
+            Ok(Source::Fetched(Arc::new(FetchedKeys::new(source, algorithms.clone(), clock.clone()))))
+        };
+        let source = match &key {
+            TokenKey::Jwks(jwks) => fixed(FixedKey::Jwks(jwks))?,
+            TokenKey::PublicKeyPem(pem) => fixed(FixedKey::PublicKeyPem(pem))?,
+            TokenKey::Secret(secret) => fixed(FixedKey::Secret(secret))?,
+            TokenKey::JwksUrl(url) => fetched(KeySource::Url(address("the jwks_url", url)?))?,
+            TokenKey::Discovery => {
+                let url = address("the issuer, whose metadata shall be fetched,", &issuer)?;
+                fetched(KeySource::Discovery { issuer, url })?
+            }
+            TokenKey::Introspection(options) => Source::Asked(Introspector::new(options)?),
+        };
+        Ok(Self { verifier, source, memory: Memory::default(), clock })
     }
 
-    /// Who shows `token`; none if it is not valid at `now`.
-    pub(crate) fn holder(&self, token: &str, now: DateTime<Utc>, roles: &Roles) -> Option<Arc<Principal>> {
+    /// Begins what goes on in the background.
+    pub(crate) fn start(&self) {
+        if let Source::Fetched(keys) = &self.source {
+            keys.start();
+        }
+    }
+
+    /// Goes on with the keys that `before` fetched, if they are of the same place.
+    pub(crate) fn follow(&mut self, before: &Self) {
+        if let (Source::Fetched(keys), Source::Fetched(had)) = (&mut self.source, &before.source)
+            && keys.is_same_as(had)
+        {
+            *keys = had.clone();
+        }
+    }
+
+    /// Who shows `token`; none if it is not valid at `now`. Waits for nothing but the issuer, and for that only with a
+    /// token that was not seen before.
+    pub(crate) async fn holder(&self, token: &str, now: DateTime<Utc>, roles: &Roles) -> Option<Arc<Principal>> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
         }
-        let now = seconds_of(now);
         let digest = sha256(token);
-        if let Some(principal) = self.memory.recall(&digest, now) {
+        // Asked before the keys are: what is found out with keys that change meanwhile does not count.
+        let epoch = self.epoch();
+        if let Some(principal) = self.memory.recall(&digest, seconds_of(now), epoch) {
+            if let Source::Fetched(keys) = &self.source {
+                keys.now(now);
+            }
             return Some(principal);
         }
-        let verified = self.verifier.verify(token, now)?;
+        match &self.source {
+            Source::Fixed(keys) => match self.verifier.verify(token, Some(keys), seconds_of(now)) {
+                Verdict::Good(verified) => Some(self.known(digest, verified, now, epoch, roles)),
+                Verdict::UnknownKey | Verdict::Bad => None,
+            },
+            Source::Fetched(keys) => self.signed(keys, token, digest, now, roles).await,
+            Source::Asked(introspector) => self.asked(introspector, token, digest, now, roles).await,
+        }
+    }
+
+    fn epoch(&self) -> u64 {
+        match &self.source {
+            Source::Fetched(keys) => keys.epoch(),
+            Source::Fixed(_) | Source::Asked(_) => 0,
+        }
+    }
+
+    /// Who shows a token that a key of the issuer signed. Where it has none of that name, it is asked for newer ones.
+    async fn signed(
+        &self,
+        keys: &FetchedKeys,
+        token: &str,
+        digest: Digest,
+        now: DateTime<Utc>,
+        roles: &Roles,
+    ) -> Option<Arc<Principal>> {
+        let attempts = keys.attempts();
+        let mut now = now;
+        let mut has_asked = false;
+        loop {
+            let epoch = keys.epoch();
+            match self.verifier.verify(token, keys.now(now).as_deref(), seconds_of(now)) {
+                Verdict::Good(verified) => return Some(self.known(digest, verified, now, epoch, roles)),
+                Verdict::UnknownKey if !has_asked && keys.after(attempts, now).await => {
+                    has_asked = true;
+                    now = self.clock.now();
+                }
+                Verdict::UnknownKey | Verdict::Bad => return None,
+            }
+        }
+    }
+
+    /// Who shows a token that the issuer is asked about.
+    async fn asked(
+        &self,
+        introspector: &Introspector,
+        token: &str,
+        digest: Digest,
+        now: DateTime<Utc>,
+        roles: &Roles,
+    ) -> Option<Arc<Principal>> {
+        if !is_token_text(token) || introspector.was_refused(&digest, seconds_of(now)) {
+            return None;
+        }
+        let find = async {
+            let told = introspector.ask(token).await;
+            let now = self.clock.now();
+            let verified = match told {
+                Told::Nothing => return None,
+                Told::Inactive => None,
+                Told::Active(claims) => self.verifier.accept_told(claims, seconds_of(now)),
+            };
+            if verified.is_none() {
+                introspector.refuse(digest, seconds_of(now));
+            }
+            Some(self.known(digest, verified?, now, 0, roles))
+        };
+        introspector.once(digest, find).await
+    }
+
+    /// The principal of a good token, which is remembered.
+    fn known(
+        &self,
+        digest: Digest,
+        verified: Verified,
+        now: DateTime<Utc>,
+        epoch: u64,
+        roles: &Roles,
+    ) -> Arc<Principal> {
         let names = roles.given_by(&verified.claims);
         let principal = Arc::new(Principal {
             tenant: verified.tenant,
             claims: verified.claims,
             ..roles.principal(verified.subject, Proof::Token, names)
         });
-        self.memory.keep(digest, principal.clone(), now, verified.good_until);
-        Some(principal)
+        self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
+        principal
     }
+}
+
+/// Whether `token` has the form of a bearer token ([RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-2.1)).
+fn is_token_text(token: &str) -> bool {
+    let bare = token.trim_end_matches('=');
+    !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
 fn seconds_of(time: DateTime<Utc>) -> Seconds {

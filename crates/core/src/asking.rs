@@ -15,8 +15,7 @@ use crate::call::Call;
 use crate::error::{Error, ErrorKind};
 use crate::input::{Abilities, GivenAnswer, InputAnswer, InputAnswers, InputRequest};
 use crate::job::Job;
-use crate::limits::Limits;
-use crate::places::{HeldPlace, Places};
+use crate::limits::{HeldPlaces, Limits, Places};
 use crate::reply::{ReplySender, Said};
 
 /// Things that one call may ask for at once.
@@ -160,7 +159,7 @@ pub(crate) struct AskingState {
     /// How long it may go on as a task at least; an entry with a time limit of its own keeps that.
     task_timeout: Duration,
     places: OnceLock<Places>,
-    place: Mutex<Option<HeldPlace>>,
+    place: Mutex<Option<HeldPlaces>>,
     regaining: tokio::sync::Mutex<()>,
 }
 

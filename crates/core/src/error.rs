@@ -188,6 +188,18 @@ impl Error {
         self
     }
 
+    /// The same with other texts.
+    pub(crate) fn with_texts(
+        mut self,
+        message: String,
+        violations: Vec<Violation>,
+        choices: Vec<String>,
+        hint: Option<String>,
+    ) -> Self {
+        (self.0.message, self.0.violations, self.0.choices, self.0.hint) = (message, violations, choices, hint);
+        self
+    }
+
     /// Says that the answer's blocks told of it already, so that nothing is to be added to them.
     #[must_use]
     pub fn told_in_blocks(mut self) -> Self {

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::job::Job;
+use crate::limits::{Level, Measure};
 use crate::principal::TransportKind;
 
 /// Something that happened.
@@ -38,6 +39,15 @@ pub enum Event<'a> {
         name: &'a str,
         /// The error kind's name.
         outcome: &'static str,
+    },
+    /// Somebody reached a bound: a request or a call was refused, or a call was ended.
+    LimitReached {
+        /// Who called.
+        caller: &'a Caller,
+        /// Whose bound it is.
+        level: Level,
+        /// What is bounded.
+        measure: Measure,
     },
     /// A query ended, well or not.
     QueryEnded {
@@ -151,6 +161,13 @@ impl Subscriber for Log {
             Event::CallRefused { kind, name, outcome, .. } => {
                 tracing::info!(kind, name = cut(name), outcome, "call refused");
             }
+            // Whoever asks too often must not fill the log as well; the metrics count it.
+            Event::LimitReached { caller, level, measure } => tracing::debug!(
+                level = level.name(),
+                measure = measure.name(),
+                subject = caller.principal.subject,
+                "limit reached"
+            ),
             Event::QueryEnded { database, elapsed, rows } => {
                 tracing::debug!(database, elapsed_ms = elapsed.as_millis() as u64, rows, "query ended");
             }

@@ -1,5 +1,6 @@
 //! What a principal may reach: the sum of its roles.
 
+use crate::limits::Allowance;
 use crate::name_pattern::NamePattern;
 
 /// Which names are allowed. The default allows none.
@@ -65,6 +66,8 @@ pub struct Grants {
     pub toolsets: Allowed,
     /// Databases that it may ask with the tools that take a database's name.
     pub databases: Allowed,
+    /// How much of the node it may have; where nothing is said, what every principal may have.
+    pub limits: Allowance,
 }
 
 impl Grants {
@@ -75,6 +78,7 @@ impl Grants {
             entries: Allowed::Everything,
             toolsets: Allowed::Everything,
             databases: Allowed::Everything,
+            limits: Allowance::default(),
         }
     }
 
@@ -96,6 +100,7 @@ impl Grants {
             entries: self.entries.or(&other.entries),
             toolsets: self.toolsets.or(&other.toolsets),
             databases: self.databases.or(&other.databases),
+            limits: self.limits.largest(other.limits),
         }
     }
 }

@@ -13,11 +13,13 @@ use uuid::Uuid;
 
 use crate::answer_format::AnswerFormat;
 use crate::asking::AskingState;
+use crate::auditor::Trail;
 use crate::call::{Call, LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::error::ErrorKind;
-use crate::limits::{Budget, Limits};
+use crate::guard::Guarded;
+use crate::limits::{Budget, Charges, Limits, Reached, Taken};
 use crate::pace::Pace;
 use crate::principal::Principal;
 
@@ -84,6 +86,9 @@ pub struct JobStatus {
     pub bytes: u64,
 }
 
+/// How often the time of a call is charged.
+const TIME_CHARGED_EACH: Duration = Duration::from_secs(1);
+
 /// One call being executed: what its handler may know, and what others may see of it.
 #[derive(Debug)]
 pub struct Job {
@@ -104,19 +109,29 @@ pub struct Job {
     /// Whether its answer has ended while its work goes on.
     is_in_background: AtomicBool,
     pub(crate) asking: AskingState,
+    pub(crate) trail: Trail,
+    pub(crate) guarded: Guarded,
     result: OnceLock<String>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
     started: Instant,
     rows: AtomicU64,
     bytes: AtomicU64,
+    charges: Charges,
     state: Mutex<(JobState, Option<Duration>)>,
     timed_out: AtomicBool,
     was_unanswered: AtomicBool,
 }
 
 impl Job {
-    pub(crate) fn new(call: Call, variables: Variables, inline: Budget, timeout: Duration, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        call: Call,
+        variables: Variables,
+        inline: Budget,
+        timeout: Duration,
+        limits: &Limits,
+        charges: Charges,
+    ) -> Self {
         let started = Instant::now();
         let asking = AskingState::new(&call, limits);
         Self {
@@ -135,12 +150,15 @@ impl Job {
             clock: Clock::new(timeout),
             is_in_background: AtomicBool::new(false),
             asking,
+            trail: Trail::default(),
+            guarded: Guarded::default(),
             result: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
             started,
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            charges,
             state: Mutex::new((JobState::Waiting, None)),
             timed_out: AtomicBool::new(false),
             was_unanswered: AtomicBool::new(false),
@@ -307,9 +325,10 @@ impl Job {
         self.deadline() - self.started
     }
 
-    /// Counts `rows` answered.
+    /// Counts `rows` answered. A call that exceeds what its caller may have of a day is cancelled.
     pub fn count_rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.charge(Taken { rows, ..Taken::default() });
     }
 
     /// Rows answered so far.
@@ -319,6 +338,30 @@ impl Job {
 
     pub(crate) fn count_bytes(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.charge(Taken { bytes: bytes as u64, ..Taken::default() });
+    }
+
+    fn charge(&self, taken: Taken) {
+        if !self.charges.charge(taken) {
+            self.cancel();
+        }
+    }
+
+    /// The bound of a day that it exceeded.
+    pub(crate) fn exceeded(&self) -> Option<Reached> {
+        self.charges.exceeded()
+    }
+
+    /// Charges the time for which it runs, each second, and what is left of one when this is dropped; never resolves.
+    pub(crate) async fn charge_time(&self) {
+        if self.charges.is_empty() {
+            return std::future::pending().await;
+        }
+        let mut running = Running { job: self, charged_until: Instant::now() };
+        loop {
+            tokio::time::sleep(TIME_CHARGED_EACH).await;
+            running.charge();
+        }
     }
 
     /// Bytes of text, or of a body, answered so far.
@@ -351,5 +394,28 @@ impl Job {
             rows: self.rows(),
             bytes: self.bytes(),
         }
+    }
+}
+
+/// A call that runs, and until when its time was charged.
+struct Running<'a> {
+    job: &'a Job,
+    charged_until: Instant,
+}
+
+impl Running<'_> {
+    fn charge(&mut self) {
+        let now = Instant::now();
+        let time = now.duration_since(std::mem::replace(&mut self.charged_until, now));
+        // While it asks somebody it does nothing.
+        if !self.job.clock.is_paused() {
+            self.job.charge(Taken { time, ..Taken::default() });
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.charge();
     }
 }

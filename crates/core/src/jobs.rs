@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
+use crate::principal::Proof;
 
 /// All open jobs and a bounded number of ended ones.
 #[derive(Debug)]
 pub struct Jobs {
-    open_max: usize,
     ended_kept: usize,
     table: Mutex<Table>,
 }
@@ -24,14 +24,14 @@ struct Table {
 }
 
 impl Jobs {
-    pub(crate) fn new(open_max: usize, ended_kept: usize) -> Self {
-        Self { open_max, ended_kept, table: Mutex::default() }
+    pub(crate) fn new(ended_kept: usize) -> Self {
+        Self { ended_kept, table: Mutex::default() }
     }
 
-    /// Adds `job`; false when the list is full.
-    pub(crate) fn open(&self, job: Arc<Job>) -> bool {
+    /// Adds `job`; false when there are `open_max` already.
+    pub(crate) fn open(&self, job: Arc<Job>, open_max: usize) -> bool {
         let mut table = self.table.lock();
-        if table.open.len() >= self.open_max {
+        if table.open.len() >= open_max {
             return false;
         }
         table.open.insert(job.id(), job);
@@ -51,17 +51,12 @@ impl Jobs {
         table.ended.push_back(status);
     }
 
-    /// How many jobs may run or wait.
-    pub(crate) fn open_max(&self) -> usize {
-        self.open_max
-    }
-
     /// How many jobs run or wait.
     pub fn open_count(&self) -> usize {
         self.table.lock().open.len()
     }
 
-    /// The jobs of `caller`, newest first; everybody's for one with the access `operator`.
+    /// The jobs of `caller`, newest first; everybody's of its tenant for one with the access `operator`.
     pub fn list(&self, caller: &Caller) -> Vec<JobStatus> {
         let mut jobs: Vec<JobStatus> = {
             let table = self.table.lock();
@@ -95,6 +90,9 @@ impl Jobs {
     }
 }
 
+/// Whoever operates the node sees what others do, but nothing of another tenant; the user of the process sees it all.
 fn may_see(caller: &Caller, owner: &Caller) -> bool {
-    caller.is_same_as(owner) || caller.principal.grants.operates()
+    let is_of_its_tenant =
+        caller.principal.tenant == owner.principal.tenant || caller.principal.proof == Proof::Process;
+    caller.is_same_as(owner) || (caller.principal.grants.operates() && is_of_its_tenant)
 }

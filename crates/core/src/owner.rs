@@ -1,5 +1,6 @@
 //! Whose something is that outlives its call, as it can be written down.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::principal::Proof;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
     /// How it was proven.
-    pub proof: String,
+    pub proof: Cow<'static, str>,
     /// The principal's name.
     pub subject: String,
     /// The tenant that it belongs to.
@@ -27,7 +28,7 @@ impl Owner {
         let has_address_alone = principal.proof == Proof::Anonymous;
         let peer = caller.origin.peer.map(|peer| peer.to_canonical());
         Self {
-            proof: principal.proof.name().to_owned(),
+            proof: Cow::Borrowed(principal.proof.name()),
             subject: principal.subject.clone(),
             tenant: principal.tenant.clone(),
             address: peer.filter(|_| has_address_alone),

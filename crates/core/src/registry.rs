@@ -4,61 +4,93 @@
 //! handler on a task of its own.
 
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use futures::FutureExt;
-use tokio::sync::{Semaphore, watch};
+use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::auditor::{AuditLine, Auditor};
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Events};
+use crate::guard::Guarded;
 use crate::job::{Job, JobState};
 use crate::jobs::Jobs;
-use crate::limits::Limits;
-use crate::places::Places;
-use crate::principal::Principal;
+use crate::limits::{Admitted, Calendar, Held, Keeper, Level, Limits, Meters, Places, Reached};
 use crate::reply::{Metadata, Outcome, Reply, ReplySender};
 use crate::resource::{Resource, ResourceLister};
 use crate::route::{Code, route};
-use crate::shares::{Share, Shares};
 use crate::snapshot::Snapshot;
 use crate::watch::{Watch, Watches};
 
 /// The single list of tools, resources, resource templates and prompts.
-#[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     version: watch::Sender<u64>,
     watches: Watches,
     jobs: Arc<Jobs>,
-    running: Arc<Semaphore>,
-    shares: Shares,
+    meters: Arc<Meters>,
+    /// What writes down what callers have used.
+    keeper: Mutex<Option<Keeper>>,
     tasks: TaskTracker,
     events: Events,
+    auditor: Option<Arc<dyn Auditor>>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
 }
 
 impl Registry {
-    /// A registry in the state of `snapshot`, whose limits say for good how many calls may run, wait and be
-    /// remembered; the other limits change with each state.
+    /// A registry in the state of `snapshot`, whose limits say for good how many calls are remembered; the other limits
+    /// change with each state.
     pub fn new(snapshot: Snapshot, events: Events) -> Arc<Self> {
+        Self::open(snapshot, events, None, SystemTime::now)
+    }
+
+    /// The same, whose calls `auditor` writes down, which hears of `events` as well.
+    pub fn audited(snapshot: Snapshot, events: Events, auditor: Option<Arc<dyn Auditor>>) -> Arc<Self> {
+        Self::open(snapshot, events, auditor, SystemTime::now)
+    }
+
+    /// The same, whose days begin when `clock` says so.
+    pub fn with_clock(
+        snapshot: Snapshot,
+        events: Events,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Self::open(snapshot, events, None, clock)
+    }
+
+    fn open(
+        snapshot: Snapshot,
+        events: Events,
+        auditor: Option<Arc<dyn Auditor>>,
+        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let version = 1;
-        let limits = *snapshot.limits();
+        let ended_jobs_kept = snapshot.limits().ended_jobs_kept;
         let version_sender = watch::Sender::new(version);
         Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot.with_version(version)),
             watches: Watches::new(version_sender.subscribe(), events.clone()),
             version: version_sender,
-            jobs: Arc::new(Jobs::new(limits.open_calls_max, limits.ended_jobs_kept)),
-            running: Arc::new(Semaphore::new(limits.running_calls_max)),
-            shares: Shares::default(),
+            jobs: Arc::new(Jobs::new(ended_jobs_kept)),
+            meters: Arc::new(Meters::new(Calendar::new(clock))),
+            keeper: Mutex::default(),
             tasks: TaskTracker::new(),
             events,
+            auditor,
         })
     }
 
@@ -108,6 +140,36 @@ impl Registry {
         &self.events
     }
 
+    /// From now on keeps what callers use of their days in `file`, and takes over what was kept there today. Must be
+    /// called within a tokio runtime, once, before the first call. What the last ten seconds took may be lost with the
+    /// process; what stands there when all has drained is whole.
+    ///
+    /// # Errors
+    /// When there is such a file and it cannot be read; then it is written anew all the same.
+    pub fn keep_usage(&self, file: PathBuf) -> std::io::Result<()> {
+        let restored = self.meters.restore(&file);
+        *self.keeper.lock() = Some(Keeper::start(self.meters.clone(), file));
+        restored
+    }
+
+    /// Counts a request of `caller`, whatever it is; each door asks once for each.
+    ///
+    /// # Errors
+    /// `RateLimited` with the time to try again after, when too many came of the principal, of its tenant, or in all.
+    pub fn admit_request(&self, caller: &Caller) -> Result<(), Error> {
+        let admitted = match &caller.state {
+            Some(state) => self.meters.admit_request(caller, state.limits()),
+            None => self.meters.admit_request(caller, self.snapshot.load().limits()),
+        };
+        admitted.map_err(|reached| self.refusal(reached, caller))
+    }
+
+    /// Tells of a bound that `caller` has reached.
+    fn refusal(&self, reached: Reached, caller: &Caller) -> Error {
+        self.events.tell(Event::LimitReached { caller, level: reached.level, measure: reached.measure });
+        reached.error()
+    }
+
     /// The one door to any handler.
     ///
     /// Must be called within a tokio runtime; the handler runs on a task of its own, which ends
@@ -115,8 +177,8 @@ impl Registry {
     ///
     /// # Errors
     /// `NotFound` when the target does not exist or is hidden from the caller, `InvalidArguments`
-    /// with every violation, `RateLimited` when too many calls are open. Errors of the handler
-    /// come as the reply's outcome.
+    /// with every violation, `RateLimited` when too many calls are open, of the tool came, or the day's
+    /// share is used up. Errors of the handler come as the reply's outcome.
     pub fn call(&self, call: Call) -> Result<Reply, Error> {
         let caller = call.caller.clone();
         self.admit(call)
@@ -134,9 +196,9 @@ impl Registry {
             Ok(route) => route,
             Err(error) => return Err((call.target, error)),
         };
-        let share = match self.shares.of(&call.caller.principal, limits) {
-            Ok(share) => share,
-            Err(error) => return Err((call.target, error)),
+        let Admitted { places, charges, held } = match self.meters.admit_call(&call, &route.limits, limits) {
+            Ok(admitted) => admitted,
+            Err(reached) => return Err((call.target, self.refusal(reached, &call.caller))),
         };
         let budget = match call.format {
             None => route.limits.inline.unwrap_or(limits.inline),
@@ -144,10 +206,6 @@ impl Registry {
         };
         let inline = budget.and(call.carries);
         let timeout = route.limits.timeout.unwrap_or(limits.timeout);
-        let places = call.on_behalf_of.is_none().then(|| Places {
-            of_one: share.as_ref().map(|share| share.running.clone()),
-            of_all: self.running.clone(),
-        });
         let task_after = route.limits.task_after.unwrap_or(limits.task_after);
         // What an entry says of its calls holds for its tasks, too.
         let task_timeout = if route.limits.timeout.is_some() { Duration::ZERO } else { limits.task_timeout };
@@ -155,10 +213,15 @@ impl Registry {
         // The log of a call is long; a caller must not be able to fill it.
         let trace = call.trace && call.caller.principal.grants.operates();
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
-        let job = Arc::new(Job::new(call, route.variables, inline, timeout, &bounds));
-        if !self.jobs.open(job.clone()) {
-            let message = format!("more than {} calls are open; try again later", self.jobs.open_max());
-            return Err((job.target().clone(), Error::new(ErrorKind::RateLimited, message)));
+        let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
+        job.guarded = Guarded::by(snapshot.guard().clone());
+        if self.auditor.is_some() {
+            job.keep_trail();
+        }
+        let job = Arc::new(job);
+        if !self.jobs.open(job.clone(), limits.open_calls_max) {
+            let error = self.refusal(Reached::calls(Level::Node, limits.open_calls_max), job.caller());
+            return Err((job.target().clone(), error));
         }
         let (sender, reply) = Reply::channel(job.clone(), route.output_schema);
         let execution = Execution {
@@ -166,28 +229,30 @@ impl Registry {
             sender,
             code: route.code,
             places,
-            share,
+            held: Some(held),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
+            auditor: self.auditor.clone(),
+            line: Mutex::default(),
             cancel_grace: limits.cancel_grace,
         };
         self.tasks.spawn(execution.run().instrument(span));
         Ok(reply)
     }
 
-    /// The resources that the template of `lister` has now for `principal`, listed within the bounds of a call: it
+    /// The resources that the template of `lister` has now for `caller`, listed within the bounds of a call: it
     /// waits for a place among them, too.
     ///
     /// # Errors
     /// `RateLimited` when the principal has too many calls open, and those of the lister; its panic becomes an
     /// internal error.
-    pub async fn listed(&self, lister: &dyn ResourceLister, principal: &Principal) -> Result<Vec<Resource>, Error> {
-        let limits = self.limits();
-        let share = self.shares.of(principal, &limits)?;
+    pub async fn listed(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
+        let limits = *self.state_for(caller).limits();
+        let admitted = self.meters.admit_work(caller, &limits);
+        let (places, _held) = admitted.map_err(|reached| self.refusal(reached, caller))?;
         let listing = async {
-            let of_one = share.as_ref().map(|share| share.running.clone());
-            let _place = Places { of_one, of_all: self.running.clone() }.take().await?;
-            lister.list(principal).await
+            let _place = places.take().await?;
+            lister.list(&caller.principal).await
         };
         let listing = AssertUnwindSafe(listing).catch_unwind();
         let listed = match tokio::time::timeout(limits.timeout, listing).await {
@@ -207,6 +272,10 @@ impl Registry {
             // Handlers that ignore the cancellation are dropped after the grace.
             let _ = tokio::time::timeout(self.limits().cancel_grace * 2, self.tasks.wait()).await;
         }
+        let keeper = self.keeper.lock().take();
+        if let Some(keeper) = keeper {
+            keeper.stop().await;
+        }
     }
 }
 
@@ -217,10 +286,13 @@ struct Execution {
     code: Code,
     /// Where to wait for a place; none for a call on behalf of one that holds a place already.
     places: Option<Places>,
-    /// What its principal has of the calls, where that is bounded.
-    share: Option<Arc<Share>>,
+    /// What it holds until it has ended.
+    held: Option<Held>,
     jobs: Arc<Jobs>,
     events: Events,
+    auditor: Option<Arc<dyn Auditor>>,
+    /// Room for what is written down of the call.
+    line: Mutex<Option<Box<dyn AuditLine>>>,
     cancel_grace: Duration,
 }
 
@@ -231,7 +303,7 @@ impl Execution {
             Ok(metadata) => Outcome::Done(metadata),
             Err(error) => {
                 tell_of_fault(&self.events, &error, self.job.id().0);
-                Outcome::Failed(error)
+                Outcome::Failed(self.job.screened_error(error))
             }
         };
         let state = match &outcome {
@@ -241,8 +313,9 @@ impl Execution {
         self.job.enter(state);
         self.jobs.close(&self.job);
         self.job.leave_place();
-        self.share = None;
+        self.held = None;
         self.events.tell(Event::CallEnded { job: &self.job, outcome: state.name() });
+        self.write_down(state.name());
         if !self.job.is_in_background() {
             self.sender.end(outcome).await;
         }
@@ -261,6 +334,10 @@ impl Execution {
             () = job.obey() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
             () = job.watch_deadline() => Err(Error::new(ErrorKind::TimedOut, "the call ran too long")),
         };
+        // Told even if the answer was whole by then: the next call is refused.
+        if let Some(Reached { level, measure, .. }) = job.exceeded() {
+            self.events.tell(Event::LimitReached { caller: job.caller(), level, measure });
+        }
         match result {
             Err(error) if job.is_cancelled() && error.kind() != ErrorKind::Internal => {
                 Err(self.reason_of_cancellation())
@@ -269,7 +346,24 @@ impl Execution {
         }
     }
 
+    /// Hands on what is to be written down of the call, before anybody hears of its end.
+    fn write_down(&self, outcome: &'static str) {
+        let Some(auditor) = &self.auditor else { return };
+        match self.line.lock().take() {
+            Some(line) => line.write(&self.job, outcome),
+            None => auditor.ended_without_room(&self.job, outcome),
+        }
+    }
+
     async fn execute(&self) -> Result<Metadata, Error> {
+        if let Some(auditor) = &self.auditor {
+            let line = tokio::select! {
+                biased;
+                () = self.job.cancelled() => return Err(self.reason_of_cancellation()),
+                line = auditor.reserve() => line?,
+            };
+            *self.line.lock() = Some(line);
+        }
         if let Some(places) = &self.places {
             tokio::select! {
                 biased;
@@ -280,6 +374,14 @@ impl Execution {
             }
         }
         self.job.enter(JobState::Running);
+        tokio::select! {
+            biased;
+            result = self.run_code() => result,
+            () = self.job.charge_time() => Err(Error::new(ErrorKind::Cancelled, "the call was cancelled")),
+        }
+    }
+
+    async fn run_code(&self) -> Result<Metadata, Error> {
         match &self.code {
             Code::Handler(handler) => handler.handle(self.job.clone(), self.sender.clone()).await,
             Code::Completer(completer, request) => {
@@ -301,6 +403,9 @@ impl Execution {
     }
 
     fn reason_of_cancellation(&self) -> Error {
+        if let Some(exceeded) = self.job.exceeded() {
+            return exceeded.error();
+        }
         if self.job.was_unanswered() {
             return Error::new(ErrorKind::TimedOut, "the call asked for something, and nobody answered in time");
         }

@@ -195,12 +195,22 @@ impl ReplySender {
         &self.job
     }
 
-    /// More text of the open block.
+    /// More text of the open block. Secrets are looked for in each piece by itself: send whole what belongs together, or
+    /// [screen](Job::screened) it before it is cut.
     ///
     /// # Errors
-    /// `Cancelled` when nobody listens any more; every method here.
+    /// `Cancelled` when nobody listens any more; every method here. `Forbidden` when a secret must not leave; every method
+    /// that sends text.
     pub async fn text(&self, text: impl Into<String>) -> Result<(), Error> {
-        let text = text.into();
+        let text = self.job.screened(text.into())?.into_owned();
+        self.screened_text(text).await
+    }
+
+    /// More text of the open block, in which secrets were looked for already.
+    ///
+    /// # Errors
+    /// `Cancelled` when nobody listens any more.
+    pub async fn screened_text(&self, text: String) -> Result<(), Error> {
         self.job.count_bytes(text.len());
         self.send(Chunk::Text(text)).await
     }
@@ -212,7 +222,7 @@ impl ReplySender {
 
     /// A whole block.
     pub async fn block(&self, content: Content) -> Result<(), Error> {
-        self.send(Chunk::Block(content)).await
+        self.send(Chunk::Block(self.job.screened_content(content)?)).await
     }
 
     /// Begins an answer that is a body of its own; only for calls with a format.
@@ -228,7 +238,7 @@ impl ReplySender {
 
     /// A message of a prompt.
     pub async fn message(&self, role: Role, content: Content) -> Result<(), Error> {
-        self.send(Chunk::Message(role, content)).await
+        self.send(Chunk::Message(role, self.job.screened_content(content)?)).await
     }
 
     /// The answer as data.
@@ -245,6 +255,7 @@ impl ReplySender {
     /// # Errors
     /// As [`ReplySender::structured`], and when it is no JSON.
     pub async fn structured_text(&self, json: String) -> Result<(), Error> {
+        let json = self.job.screened_json(json)?;
         let broken =
             |why: String| Error::internal(format!("{} broke its output schema: {why}", self.job.target().name()));
         if let Some(schema) = &self.output_schema {
@@ -269,7 +280,10 @@ impl ReplySender {
         sent.inspect_err(|_| self.job.leave_background())
     }
 
-    pub(crate) async fn completion(&self, completion: Completion) -> Result<(), Error> {
+    pub(crate) async fn completion(&self, mut completion: Completion) -> Result<(), Error> {
+        for value in &mut completion.values {
+            *value = self.job.screened(std::mem::take(value))?.into_owned();
+        }
         self.send(Chunk::Completion(completion.cut())).await
     }
 

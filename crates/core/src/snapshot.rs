@@ -8,11 +8,13 @@ use crate::access::Access;
 use crate::call::Variables;
 use crate::caller::{Caller, Toolset};
 use crate::error::{Error, ErrorKind};
+use crate::guard::Guard;
 use crate::limits::Limits;
 use crate::nearest::nearest;
 use crate::principal::Principal;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate, Watcher};
+use crate::tenancy::Tenancy;
 use crate::tool::Tool;
 
 /// How long clients may keep what was listed or read.
@@ -37,6 +39,8 @@ pub struct Snapshot {
     toolsets: BTreeMap<String, Arc<Toolset>>,
     cache: CacheHint,
     limits: Limits,
+    tenancy: Tenancy,
+    guard: Guard,
 }
 
 /// What answers for a URI.
@@ -85,6 +89,8 @@ impl SnapshotBuilder {
                 toolsets: BTreeMap::new(),
                 cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
+                tenancy: Tenancy::default(),
+                guard: Guard::default(),
             },
         }
     }
@@ -140,6 +146,20 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.snapshot.limits = limits;
+        self
+    }
+
+    /// Says whose the databases are.
+    #[must_use]
+    pub fn tenancy(mut self, tenancy: Tenancy) -> Self {
+        self.snapshot.tenancy = tenancy;
+        self
+    }
+
+    /// Sets what stands between answers and their readers.
+    #[must_use]
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.snapshot.guard = guard;
         self
     }
 
@@ -206,6 +226,17 @@ impl Snapshot {
     /// The bounds of calls.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Whether `principal` may ask the database of that name by its own right.
+    pub fn may_ask(&self, database: &str, principal: &Principal) -> bool {
+        let is_granted = principal.grants.databases.includes(database);
+        is_granted && self.is_of(principal) && self.tenancy.admits(database, principal)
+    }
+
+    /// What stands between answers and their readers.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     /// The toolset of that name, if the caller may enter its door; the same answer whether it is hidden or absent.

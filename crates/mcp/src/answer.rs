@@ -10,7 +10,7 @@ use tidegate_core::{Asked, Error, ErrorKind, Job, Metadata, Notice, Outcome, Rep
 use crate::calls::Open;
 use crate::encode::{Envelope, ReplyEncoder, ResultType};
 use crate::in_flight::InFlightGuard;
-use crate::jsonrpc::{RequestId, RpcError};
+use crate::jsonrpc::{Hindrance, RequestId, RpcError};
 use crate::listen::ListenStream;
 use crate::rounds::ThisRound;
 use crate::session::Session;
@@ -39,17 +39,24 @@ pub struct Message {
     pub bytes: Bytes,
     /// The JSON-RPC error code if it is an error.
     pub error_code: Option<i64>,
+    /// What hindered the call, where transports have words of their own for it. A result may tell of it too.
+    pub hindrance: Option<Box<Hindrance>>,
 }
 
 impl Message {
     /// A successful response.
     pub(crate) fn result(bytes: Bytes) -> Self {
-        Self { bytes, error_code: None }
+        Self { bytes, error_code: None, hindrance: None }
+    }
+
+    /// A result that tells of the failure of its call.
+    pub(crate) fn failure(bytes: Bytes, error: &Error) -> Self {
+        Self { hindrance: Hindrance::of(error), ..Self::result(bytes) }
     }
 
     /// A refusal of the request of `id`.
     pub fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
-        Self { bytes: error.to_bytes(id), error_code: Some(error.code) }
+        Self { bytes: error.to_bytes(id), error_code: Some(error.code), hindrance: error.hindrance.clone() }
     }
 }
 
@@ -100,7 +107,8 @@ pub struct AnswerStream {
     wants_notices: bool,
     has_begun: bool,
     has_ended: bool,
-    error_code: Option<i64>,
+    /// The error that the whole response is.
+    error: Option<RpcError>,
 }
 
 impl AnswerStream {
@@ -123,7 +131,7 @@ impl AnswerStream {
             wants_notices,
             has_begun: false,
             has_ended: false,
-            error_code: None,
+            error: None,
         }
     }
 
@@ -154,7 +162,9 @@ impl AnswerStream {
         let pieces = self.ready.iter().map(|frame| match frame {
             Frame::Notification(bytes) | Frame::Piece(bytes) => bytes.as_ref(),
         });
-        Answer::Whole(Message { bytes: pieces.collect::<Vec<_>>().concat().into(), error_code: self.error_code })
+        let bytes = pieces.collect::<Vec<_>>().concat().into();
+        let (error_code, hindrance) = self.error.map(|error| (error.code, error.hindrance)).unzip();
+        Answer::Whole(Message { bytes, error_code, hindrance: hindrance.flatten() })
     }
 
     /// The next part; `None` when the answer is complete, or when the client cancelled the
@@ -228,18 +238,18 @@ impl AnswerStream {
 
     /// The response that says that the call became a task; none when it goes on as it is.
     fn task_of(&mut self, became: Became) -> Option<Frame> {
-        let (response, error_code) = match became {
+        let (response, error) = match became {
             Became::Task(members) => {
                 let envelope = self.envelope.clone().of_type(ResultType::Task);
                 (envelope.whole(&members, &Metadata::new(), None), None)
             }
-            Became::Nothing(error) => (self.envelope.error(&error), Some(error.code)),
+            Became::Nothing(error) => (self.envelope.error(&error), Some(error)),
             Became::Itself(reply) => {
                 self.reply = Some(reply);
                 return None;
             }
         };
-        (self.has_begun, self.has_ended, self.error_code) = (true, true, error_code);
+        (self.has_begun, self.has_ended, self.error) = (true, true, error);
         Some(Frame::Piece(response))
     }
 
@@ -258,9 +268,9 @@ impl AnswerStream {
             ReplyEvent::Chunk(tidegate_core::Chunk::Notice(news)) => return self.notification_of(&news),
             ReplyEvent::Chunk(chunk) => self.encoder.chunk(chunk),
             ReplyEvent::End(outcome) => {
-                let (piece, error_code) = self.end(outcome);
+                let (piece, error) = self.end(outcome);
                 self.has_ended = true;
-                self.error_code = error_code;
+                self.error = error;
                 piece
             }
         };
@@ -268,7 +278,7 @@ impl AnswerStream {
         (!piece.is_empty()).then_some(Frame::Piece(piece))
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         let Outcome::Failed(error) = outcome else { return self.encoder.end(outcome) };
         if error.kind() != ErrorKind::InputRequired {
             return self.encoder.end(Outcome::Failed(error));
@@ -278,7 +288,7 @@ impl AnswerStream {
                 let job = self.job.clone();
                 match round.ask(self.envelope.clone(), &error, job.target().name(), job.arguments()) {
                     Ok(response) => (response, None),
-                    Err(error) => (self.envelope.error(&error), Some(error.code)),
+                    Err(error) => (self.envelope.error(&error), Some(error)),
                 }
             }
             // What was said cannot be unsaid, and would be said twice.

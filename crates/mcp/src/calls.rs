@@ -115,7 +115,7 @@ impl Service {
             }
             // The model sees the tool's errors and can mend its call; protocol errors it may not see.
             Err(error) if error.kind() == ErrorKind::InvalidArguments || error.kind() == ErrorKind::RateLimited => {
-                Ok(Answer::Whole(Message::result(CallToolEncoder::failure(open.envelope, &error))))
+                Ok(Answer::Whole(Message::failure(CallToolEncoder::failure(open.envelope, &error), &error)))
             }
             Err(error) => Err(RpcError::from_error(&error, None, open.envelope.dialect)),
         }

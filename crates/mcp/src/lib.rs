@@ -28,7 +28,7 @@ pub use answer::{Answer, AnswerStream, Frame, Message};
 pub use bounded::NAME_BYTES_MAX;
 pub use in_flight::{InFlight, InFlightGuard};
 pub use jsonrpc::{
-    BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, RequestId, Response, RpcError, decode,
+    BATCH_MESSAGES_MAX, Hindrance, Incoming, Notification, Rejection, Request, RequestId, Response, RpcError, decode,
 };
 pub use listen::{Feed, Heard, ListenStream};
 pub use request_meta::{RequestMeta, is_trace_parent};

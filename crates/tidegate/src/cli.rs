@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    access, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, tools,
+    access, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, token, tools,
 };
 use crate::failure::Failure;
 use crate::options::Options;
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Key(key::Key),
     #[command(subcommand)]
+    Token(token::Token),
+    #[command(subcommand)]
     Access(access::Access),
     #[command(subcommand)]
     Pg(pg::Pg),
@@ -56,6 +58,7 @@ impl Command {
             | Self::Doctor(_)
             | Self::Config(_)
             | Self::Key(_)
+            | Self::Token(_)
             | Self::Access(_)
             | Self::Pg(_)
             | Self::Completions(_) => "warn",
@@ -76,6 +79,7 @@ impl Command {
             Self::Doctor(doctor) => doctor.run(options).await,
             Self::Config(config) => config.run(options).await,
             Self::Key(key) => key.run(options),
+            Self::Token(token) => token.run(options),
             Self::Access(access) => access.run(options).await,
             Self::Pg(pg) => pg.run(options).await,
             Self::Completions(completions) => completions.run(),

@@ -17,8 +17,8 @@ const DEMO_QUESTIONS: [&str; 3] = [
 ];
 
 /// Says on standard error where the server listens and, with `help`, what to do with that.
-pub(crate) fn announce(address: SocketAddr, help: Help) {
-    let url = format!("http://{address}/mcp");
+pub(crate) fn announce(scheme: &str, address: SocketAddr, help: Help) {
+    let url = format!("{scheme}://{address}/mcp");
     let mut text = format!("listening on {url}\n");
     if help != Help::None {
         text.push_str(&instructions(&url));

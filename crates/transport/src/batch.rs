@@ -16,6 +16,9 @@ pub(crate) trait Identity: Send + Sync + 'static {
     /// # Errors
     /// What a caller is told who is let in no longer.
     async fn caller(&self) -> Result<Caller, RpcError>;
+
+    /// Whether it would still be let in; also while a new configuration is being entered.
+    async fn is_let_in(&self) -> bool;
 }
 
 /// What a caller is told while a new configuration is being entered, which takes a moment.

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tidegate_core::event::Event;
-use tidegate_core::{Budget, Caller, Error, TransportKind};
+use tidegate_core::{Budget, Caller, Error, Origin, Unauthenticated};
 use tidegate_mcp::{
     Answer, AnswerStream, Feed, Frame, InFlight, Incoming, Message, Peer, Request, RequestId, RpcError, Service,
     Session,
@@ -21,6 +22,7 @@ use crate::batch::{Identity, Read, with_callers};
 use crate::listening;
 use crate::outbox::{Outbox, Outgoing};
 use crate::spool::{Spool, SpoolError};
+use crate::standing::{Lapsed, Standing};
 
 /// What bounds one conversation.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +40,7 @@ pub(crate) struct Bounds {
 /// One conversation with a client.
 pub(crate) struct Conversation {
     service: Arc<Service>,
-    transport: TransportKind,
+    origin: Origin,
     bounds: Bounds,
     session: Mutex<Option<Arc<Session>>>,
     /// Ends what the session is told when another handshake takes its place.
@@ -54,14 +56,14 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation over `transport`, and where its messages come out.
-    pub(crate) fn open(service: Arc<Service>, transport: TransportKind, bounds: Bounds) -> (Self, Outbox) {
+    /// A conversation with whoever is at `origin`, and where its messages come out.
+    pub(crate) fn open(service: Arc<Service>, origin: Origin, bounds: Bounds) -> (Self, Outbox) {
         let (outgoing, messages) = mpsc::channel(bounds.outgoing_max);
         let tasks = TaskTracker::new();
         let outbox = Outbox::new(messages, tasks.clone());
         let conversation = Self {
             service,
-            transport,
+            origin,
             bounds,
             session: Mutex::default(),
             telling: Mutex::default(),
@@ -108,7 +110,8 @@ impl Conversation {
 
     /// Tells log and metrics that a message was refused.
     pub(crate) fn tell_of_refusal(&self, reason: &str) {
-        let event = Event::MessageRefused { transport: self.transport, peer: None, reason };
+        let Origin { transport, peer } = self.origin;
+        let event = Event::MessageRefused { transport, peer, reason };
         self.service.registry().events().tell(event);
     }
 
@@ -268,6 +271,15 @@ fn is_listening(request: &Request) -> bool {
     request.method == "subscriptions/listen" && request.meta.protocol_version.is_some()
 }
 
+/// What the caller of the request of `id` is told who is let in no longer.
+fn lapsed(id: &RequestId) -> Bytes {
+    no_longer_let_in().to_bytes(Some(id))
+}
+
+fn no_longer_let_in() -> RpcError {
+    RpcError::invalid_request(Unauthenticated::Invalid.to_string())
+}
+
 /// What the task of one request needs.
 struct Answering {
     identity: Arc<dyn Identity>,
@@ -281,7 +293,10 @@ struct Answering {
 impl Answering {
     async fn answer(&self, request: Request) {
         let id = request.id.clone();
-        match self.service.answer(request, &self.peer).await {
+        // A short answer is over before anything is asked.
+        let answer = Standing::new(self.identity.clone()).during(self.service.answer(request, &self.peer)).await;
+        let Ok(answer) = answer else { return self.send(Outgoing::Whole(lapsed(&id))).await };
+        match answer {
             Answer::Silence => {}
             Answer::Whole(message) => self.send(Outgoing::Whole(message.bytes)).await,
             Answer::Stream(stream) => self.keep(&id, stream).await,
@@ -294,7 +309,13 @@ impl Answering {
     /// Keeps the answer until it is complete; its notifications go out at once.
     async fn keep(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
-        while let Some(frame) = stream.next().await {
+        let mut standing = Standing::new(self.identity.clone());
+        loop {
+            let frame = match standing.next(&mut stream).await {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(Lapsed) => return self.send(Outgoing::Whole(lapsed(id))).await,
+            };
             match frame {
                 Frame::Notification(notification) => self.send(Outgoing::Whole(notification)).await,
                 Frame::Piece(piece) => {
@@ -327,7 +348,9 @@ impl Answering {
 
     async fn answer_batch(&self, messages: Vec<Read>) {
         let messages = with_callers(messages, self.identity.clone(), self.peer.caller.clone());
-        match self.service.answer_batch(messages, &self.peer).await {
+        let answering = self.service.answer_batch(messages, &self.peer);
+        let answered = Standing::new(self.identity.clone()).during(answering).await;
+        match answered.unwrap_or_else(|Lapsed| Err(no_longer_let_in())) {
             Ok(Some(answers)) => self.send(Outgoing::Whole(answers)).await,
             Ok(None) => {}
             Err(error) => self.send(Outgoing::Whole(error.to_bytes(None))).await,

@@ -9,6 +9,8 @@ mod listening;
 mod metrics;
 mod outbox;
 mod spool;
+mod standing;
 pub mod stdio;
+pub mod tls;
 
 pub use metrics::Metrics;

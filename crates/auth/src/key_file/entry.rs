@@ -19,6 +19,8 @@ pub(crate) struct Entry {
     #[serde(serialize_with = "write_digest", deserialize_with = "read_digest")]
     pub(crate) sha256: Digest,
     pub(crate) roles: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant: Option<String>,
     pub(crate) created: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires: Option<DateTime<Utc>>,
@@ -43,6 +45,7 @@ impl Entry {
             name: self.name.clone(),
             id: self.id.clone(),
             roles: self.roles.clone(),
+            tenant: self.tenant.clone(),
             created: self.created,
             expires: self.expires,
             revoked: self.revoked,

@@ -63,6 +63,12 @@ pub enum KeyFileError {
          around it"
     )]
     BadName(String),
+    /// A tenant's name that cannot be.
+    #[error(
+        "{0:?} cannot be a tenant's name: it has 1 to {NAME_CHARS_MAX} characters, no control characters, and no \
+         blanks around it"
+    )]
+    BadTenant(String),
     /// An active key has the name.
     #[error("there is an active key named {0:?}; revoke it or choose another name")]
     NameTaken(String),

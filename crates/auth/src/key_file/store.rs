@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::ownership::Ownership;
 use super::{Entry, KeyFileError};
 use crate::key_text::random_id;
+use crate::private_file::private;
 
 /// The version of the file's form that this program writes, and the only one that it reads.
 pub(super) const VERSION: u64 = 1;
@@ -141,11 +142,4 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
-}
-
-/// Files that are made with `options` are their owner's alone.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }

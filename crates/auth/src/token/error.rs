@@ -1,6 +1,7 @@
 //! Why tokens cannot be checked as asked.
 
 use super::algorithm::TokenAlgorithm;
+use crate::provider::AddressError;
 
 /// Why tokens cannot be checked as asked. None of these says anything of a key but its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,4 +71,15 @@ pub enum TokenOptionsError {
         /// The kinds of the keys that there are.
         keys: String,
     },
+    /// A provider that nobody should ask there.
+    #[error("{member} {reason}")]
+    Address {
+        /// Which address, as a configuration calls it.
+        member: &'static str,
+        /// What is wrong with it.
+        reason: AddressError,
+    },
+    /// The issuer would ask who asks.
+    #[error("introspection needs a client_id and a client_secret, by which the issuer knows this node")]
+    NoClient,
 }

@@ -14,13 +14,22 @@ use serde_json::{Map, Value};
 
 use super::algorithm::{KeyKind, TokenAlgorithm};
 use super::error::TokenOptionsError;
-use super::options::TokenKey;
 use crate::secret::Secret;
 
 /// Keys that a JWKS may have.
 const JWKS_KEYS_MAX: usize = 256;
 /// Bits that the modulus of an RSA key may have; with others the library checks nothing.
 const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
+
+/// Keys that stay as they are.
+pub(super) enum FixedKey<'a> {
+    /// The content of a JWKS.
+    Jwks(&'a str),
+    /// A public key.
+    PublicKeyPem(&'a str),
+    /// A secret.
+    Secret(&'a Secret),
+}
 
 /// The keys that check signatures.
 pub(super) enum KeyRing {
@@ -41,19 +50,21 @@ pub(super) struct Key {
 
 impl KeyRing {
     /// Reads `key`, which must be able to check each of `algorithms`.
-    pub(super) fn read(key: &TokenKey, algorithms: &[TokenAlgorithm]) -> Result<Self, TokenOptionsError> {
-        // The library panics when it must choose between two; another crate of the build may have brought a second.
-        let _ = aws_lc::DEFAULT_PROVIDER.install_default();
+    pub(super) fn read(key: &FixedKey, algorithms: &[TokenAlgorithm]) -> Result<Self, TokenOptionsError> {
+        install_provider();
         let ring = match key {
-            TokenKey::Secret(secret) => Self::Single(secret_key(secret)),
-            TokenKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
-            TokenKey::Jwks(jwks) => Self::Set(jwks_keys(jwks)?),
+            FixedKey::Secret(secret) => Self::Single(secret_key(secret)),
+            FixedKey::PublicKeyPem(pem) => Self::Single(pem_key(pem)?),
+            FixedKey::Jwks(jwks) => match jwks_keys(jwks.as_bytes())? {
+                keys if keys.is_empty() => return Err(TokenOptionsError::NoUsableKey),
+                keys => Self::Set(keys),
+            },
         };
         for algorithm in algorithms.iter().copied() {
             if !ring.keys().iter().any(|key| key.checks(algorithm)) {
                 return Err(TokenOptionsError::AlgorithmDoesNotFit { algorithm, keys: ring.kinds() });
             }
-            if let TokenKey::Secret(secret) = key
+            if let FixedKey::Secret(secret) = key
                 && secret.expose().len() < algorithm.secret_bytes_min()
             {
                 let bytes_min = algorithm.secret_bytes_min();
@@ -61,6 +72,24 @@ impl KeyRing {
             }
         }
         Ok(ring)
+    }
+
+    /// Reads a JWKS as an issuer shows it at the moment. A set without any usable key is one too: the issuer has taken
+    /// its keys away.
+    pub(super) fn fetched(jwks: &[u8]) -> Result<Self, TokenOptionsError> {
+        install_provider();
+        jwks_keys(jwks).map(Self::Set)
+    }
+
+    /// How many keys there are.
+    pub(super) fn len(&self) -> usize {
+        self.keys().len()
+    }
+
+    /// Those of `algorithms` that no key can check.
+    pub(super) fn unchecked<'a>(&self, algorithms: &'a [TokenAlgorithm]) -> Vec<&'a str> {
+        let is_unchecked = |algorithm: &&TokenAlgorithm| !self.keys().iter().any(|key| key.checks(**algorithm));
+        algorithms.iter().filter(is_unchecked).map(|algorithm| algorithm.name()).collect()
     }
 
     /// The key that a token means: of those that can check `algorithm`, the one with that id; without an id, the only
@@ -126,8 +155,13 @@ fn pem_key(pem: &str) -> Result<Key, TokenOptionsError> {
     usable.find(is_sound).ok_or(TokenOptionsError::NoPublicKey)
 }
 
-fn jwks_keys(jwks: &str) -> Result<Vec<Key>, TokenOptionsError> {
-    let jwks: Map<String, Value> = serde_json::from_str(jwks).map_err(|_| TokenOptionsError::NoJwks)?;
+/// The library panics when it must choose between two; another crate of the build may have brought a second.
+fn install_provider() {
+    let _ = aws_lc::DEFAULT_PROVIDER.install_default();
+}
+
+fn jwks_keys(jwks: &[u8]) -> Result<Vec<Key>, TokenOptionsError> {
+    let jwks: Map<String, Value> = serde_json::from_slice(jwks).map_err(|_| TokenOptionsError::NoJwks)?;
     let keys = jwks.get("keys").and_then(Value::as_array).ok_or(TokenOptionsError::NoJwks)?;
     if keys.len() > JWKS_KEYS_MAX {
         return Err(TokenOptionsError::TooManyKeys { count: keys.len(), count_max: JWKS_KEYS_MAX });
@@ -136,8 +170,7 @@ fn jwks_keys(jwks: &str) -> Result<Vec<Key>, TokenOptionsError> {
         return Err(TokenOptionsError::PrivateKey);
     }
     // Sets hold keys for other purposes too, so those that do not fit are passed over.
-    let usable: Vec<Key> = keys.iter().filter_map(jwk_key).collect();
-    if usable.is_empty() { Err(TokenOptionsError::NoUsableKey) } else { Ok(usable) }
+    Ok(keys.iter().filter_map(jwk_key).collect())
 }
 
 /// The key of a JWK ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517#section-4)) that checks signatures.

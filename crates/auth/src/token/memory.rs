@@ -26,6 +26,7 @@ pub(super) struct Memory {
 struct Known {
     principal: Arc<Principal>,
     until: Seconds,
+    epoch: u64,
 }
 
 impl Default for Memory {
@@ -35,20 +36,27 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Who showed the token of this digest, if that still counts.
-    pub(super) fn recall(&self, digest: &Digest, now: Seconds) -> Option<Arc<Principal>> {
+    /// Who showed the token of this digest, if that still counts and was found out with the keys of `epoch`.
+    pub(super) fn recall(&self, digest: &Digest, now: Seconds, epoch: u64) -> Option<Arc<Principal>> {
         let mut known = self.known.lock();
         let found = known.get(digest)?;
-        if now < found.until {
+        if now < found.until && found.epoch == epoch {
             return Some(found.principal.clone());
         }
         known.pop(digest);
         None
     }
 
-    /// Remembers who showed a token that is good until `good_until`.
-    pub(super) fn keep(&self, digest: Digest, principal: Arc<Principal>, now: Seconds, good_until: Seconds) {
+    /// Remembers who showed a token that is good until `good_until` by the keys of `epoch`.
+    pub(super) fn keep(
+        &self,
+        digest: Digest,
+        principal: Arc<Principal>,
+        now: Seconds,
+        good_until: Seconds,
+        epoch: u64,
+    ) {
         let until = good_until.min(now + SECONDS_MAX);
-        self.known.lock().put(digest, Known { principal, until });
+        self.known.lock().put(digest, Known { principal, until, epoch });
     }
 }

@@ -8,7 +8,7 @@ use crate::secret::Secret;
 /// Seconds by which a signer's clock may differ from ours, unless said otherwise.
 const LEEWAY_SECONDS: u32 = 30;
 
-/// With what a token's signature is checked.
+/// With what a token is checked.
 #[derive(Clone)]
 pub enum TokenKey {
     /// The content of a JSON Web Key Set. Its public keys count; secrets in it do not.
@@ -17,6 +17,24 @@ pub enum TokenKey {
     PublicKeyPem(String),
     /// A secret that the signer has too, for the algorithms that begin with `HS`. Its bytes are those of the text.
     Secret(Secret),
+    /// The address of a JSON Web Key Set, from which it is fetched again and again. `https`, but for this machine.
+    JwksUrl(String),
+    /// The issuer's own metadata say where its keys are, which are fetched again and again
+    /// ([RFC 8414](https://www.rfc-editor.org/rfc/rfc8414), or OpenID Connect Discovery).
+    Discovery,
+    /// Nothing: tokens may be any text, and the issuer is asked about each.
+    Introspection(Introspection),
+}
+
+/// Where tokens are asked about, and as whom ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
+#[derive(Debug, Clone)]
+pub struct Introspection {
+    /// The introspection endpoint. `https`, but for this machine.
+    pub url: String,
+    /// Under which name the issuer knows this node.
+    pub client_id: String,
+    /// What proves it.
+    pub client_secret: Secret,
 }
 
 impl fmt::Debug for TokenKey {
@@ -26,20 +44,24 @@ impl fmt::Debug for TokenKey {
             Self::Jwks(_) => "Jwks(***)",
             Self::PublicKeyPem(_) => "PublicKeyPem(***)",
             Self::Secret(_) => "Secret(***)",
+            Self::JwksUrl(_) => "JwksUrl(***)",
+            Self::Discovery => "Discovery",
+            Self::Introspection(_) => "Introspection(***)",
         })
     }
 }
 
 /// How tokens are checked. Beside what stands here, a token must carry `sub` and `exp`; `nbf` is heeded if it is there.
+/// An issuer that is asked about a token need not tell `exp`, `iss` and `aud`; what it tells must fit.
 #[derive(Debug, Clone)]
 pub struct TokenOptions {
-    /// With what the signature is checked.
+    /// With what they are checked.
     pub key: TokenKey,
     /// The `iss` that a token must carry.
     pub issuer: String,
     /// Of these, a token must carry one in its `aud`.
     pub audiences: Vec<String>,
-    /// The only algorithms that may have signed it.
+    /// The only algorithms that may have signed it; of no matter where the issuer is asked about each token.
     pub algorithms: Vec<TokenAlgorithm>,
     /// Seconds by which the signer's clock may differ from ours.
     pub leeway_seconds: u32,

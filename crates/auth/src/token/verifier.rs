@@ -9,7 +9,7 @@ use super::Seconds;
 use super::algorithm::TokenAlgorithm;
 use super::error::TokenOptionsError;
 use super::key_ring::KeyRing;
-use super::options::TokenOptions;
+use super::options::{TokenKey, TokenOptions};
 
 /// More leeway would let expired tokens live on.
 const LEEWAY_SECONDS_MAX: u32 = 600;
@@ -19,7 +19,6 @@ const LEEWAY_SECONDS_MAX: u32 = 600;
 /// The library checks signatures and nothing else. Claims are checked here: against the time that is passed in, and
 /// without the library's rule that a claim which is not there, or not of the right type, is often fine.
 pub(super) struct Verifier {
-    keys: KeyRing,
     algorithms: Vec<TokenAlgorithm>,
     issuer: String,
     audiences: Vec<String>,
@@ -34,6 +33,16 @@ pub(super) struct Verified {
     pub(super) claims: Map<String, Value>,
     /// Leeway included.
     pub(super) good_until: Seconds,
+}
+
+/// What became of a token.
+pub(super) enum Verdict {
+    /// It is good.
+    Good(Verified),
+    /// It names a key that we do not have; if its issuer has a new one, it may be good.
+    UnknownKey,
+    /// It is not, and no key would make it so.
+    Bad,
 }
 
 /// What a token says of its own signature.
@@ -51,7 +60,7 @@ impl Verifier {
         if audiences.is_empty() || audiences.iter().any(String::is_empty) {
             return Err(TokenOptionsError::NoAudience);
         }
-        if algorithms.is_empty() {
+        if algorithms.is_empty() && !matches!(key, TokenKey::Introspection(_)) {
             return Err(TokenOptionsError::NoAlgorithm);
         }
         if tenant_claim.as_ref().is_some_and(String::is_empty) {
@@ -61,33 +70,48 @@ impl Verifier {
             let (seconds, seconds_max) = (leeway_seconds, LEEWAY_SECONDS_MAX);
             return Err(TokenOptionsError::LeewayTooLong { seconds, seconds_max });
         }
-        let keys = KeyRing::read(&key, &algorithms)?;
-        Ok(Self { keys, algorithms, issuer, audiences, leeway: Seconds::from(leeway_seconds), tenant_claim })
+        Ok(Self { algorithms, issuer, audiences, leeway: Seconds::from(leeway_seconds), tenant_claim })
     }
 
-    /// What `token` says, if it is good at `now`.
-    pub(super) fn verify(&self, token: &str, now: Seconds) -> Option<Verified> {
-        let header = Header::read(token)?;
-        if !self.algorithms.contains(&header.algorithm) {
-            return None;
-        }
-        let key = self.keys.find(header.algorithm, header.key_id.as_deref())?;
-        let claims = signed_claims(token, key, header.algorithm)?;
-        self.accept(claims, now)
+    /// What `token` says, if it is good at `now` by one of `keys`.
+    pub(super) fn verify(&self, token: &str, keys: Option<&KeyRing>, now: Seconds) -> Verdict {
+        let Some(header) = Header::read(token).filter(|header| self.algorithms.contains(&header.algorithm)) else {
+            return Verdict::Bad;
+        };
+        let Some(key) = keys.and_then(|keys| keys.find(header.algorithm, header.key_id.as_deref())) else {
+            // Only for a token that a key could make good is it worth to ask for keys.
+            let is_worth_it = unsigned_claims(token).is_some_and(|claims| self.accept(claims, now).is_some());
+            return if is_worth_it { Verdict::UnknownKey } else { Verdict::Bad };
+        };
+        let claims = signed_claims(token, key, header.algorithm);
+        claims.and_then(|claims| self.accept(claims, now)).map_or(Verdict::Bad, Verdict::Good)
     }
 
+    /// What a signed token with these claims says, if they are good at `now`.
     fn accept(&self, claims: Map<String, Value>, now: Seconds) -> Option<Verified> {
-        let good_until = claims.get("exp").and_then(Value::as_f64)? + self.leeway;
+        let is_good = claims.contains_key("exp") && claims.contains_key("aud") && claims.contains_key("iss");
+        self.accept_told(claims, now).filter(|_| is_good)
+    }
+
+    /// The same of claims that the issuer told about a token when it was asked. It knows when the token ends, so it
+    /// need not say so; what it says must fit.
+    pub(super) fn accept_told(&self, claims: Map<String, Value>, now: Seconds) -> Option<Verified> {
+        let good_until = match claims.get("exp") {
+            Some(until) => until.as_f64()? + self.leeway,
+            None => Seconds::INFINITY,
+        };
         let good_from = match claims.get("nbf") {
             Some(from) => from.as_f64()? - self.leeway,
             None => Seconds::NEG_INFINITY,
         };
-        let is_for_us = match claims.get("aud")? {
-            Value::String(audience) => self.audiences.contains(audience),
-            Value::Array(audiences) => audiences.iter().any(|audience| self.is_ours(audience)),
-            _ => false,
+        let is_for_us = match claims.get("aud") {
+            None => true,
+            Some(Value::String(audience)) => self.audiences.contains(audience),
+            Some(Value::Array(audiences)) => audiences.iter().any(|audience| self.is_ours(audience)),
+            Some(_) => false,
         };
-        let is_good = good_from <= now && now < good_until && is_for_us && *claims.get("iss")? == *self.issuer;
+        let is_from_issuer = claims.get("iss").is_none_or(|issuer| *issuer == *self.issuer);
+        let is_good = good_from <= now && now < good_until && is_for_us && is_from_issuer;
         let subject = claims.get("sub")?.as_str().filter(|subject| !subject.trim().is_empty())?.to_owned();
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
             None | Some(Value::Null) => None,
@@ -129,4 +153,10 @@ fn signed_claims(token: &str, key: &DecodingKey, algorithm: TokenAlgorithm) -> O
     signature_only.validate_exp = false;
     signature_only.validate_aud = false;
     decode(token, key, &signature_only).ok().map(|token| token.claims)
+}
+
+/// The claims of `token`, which anybody may have written.
+fn unsigned_claims(token: &str) -> Option<Map<String, Value>> {
+    let claims = token.split('.').nth(1)?;
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
 }

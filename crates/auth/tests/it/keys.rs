@@ -157,3 +157,18 @@ fn what_is_to_be_revoked_must_be_meant_clearly() {
     scene.keys.revoke("ada").unwrap();
     assert_eq!(error("ada"), "the key \"ada\" is revoked already");
 }
+
+#[test]
+fn a_key_belongs_to_a_tenant_if_it_was_added_so() {
+    let scene = Scene::new();
+    let north = scene.keys.add_to(Some("north"), "ada", &[], None).unwrap();
+    assert_eq!(north.status.tenant.as_deref(), Some("north"));
+    let nobodys = scene.add("bob", None);
+    let gate = scene.gate();
+    assert_eq!(show(&gate, Some(north.key.expose())).unwrap().tenant.as_deref(), Some("north"));
+    assert_eq!(show(&gate, Some(&nobodys)).unwrap().tenant, None);
+    for tenant in ["", " ", " north", "a\nb"] {
+        let error = scene.keys.add_to(Some(tenant), "eve", &[], None).err().unwrap();
+        assert!(matches!(error, KeyFileError::BadTenant(_)), "{tenant:?}");
+    }
+}

@@ -1,10 +1,15 @@
 //! Who is calling, through the public face of the crate.
 //!
 //! - `scene`: a clock that tests move, and a gate that is asked.
+//! - `provider`: a small identity provider, which tests bend.
 //! - `signer`: keys made for the test, and the tokens that they sign.
 //! - `any_bearer`: whatever is shown, nothing panics and nobody is let in by chance.
+//! - `certificates`: certificates and the word of proxies, and what comes before what.
+//! - `development`: keys and tokens for whoever develops.
 //! - `doors`: callers who show nothing, the process's own user, and one gate after another.
+//! - `fetched`: keys that an issuer shows over the network.
 //! - `grants`: roles of keys and tokens, and what they add up to.
+//! - `introspected`: tokens about which the issuer is asked.
 //! - `key_file`: the file itself: its form, its mode, several writers at once.
 //! - `keys`: the life of a key, from adding to revoking.
 //! - `key_set`: which key of a JWKS a token means.
@@ -16,11 +21,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod any_bearer;
+mod certificates;
+mod development;
 mod doors;
+mod fetched;
 mod grants;
+mod introspected;
 mod key_file;
 mod key_set;
 mod keys;
+mod provider;
 mod remembered;
 mod scene;
 mod secrets;

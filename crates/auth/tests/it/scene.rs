@@ -27,6 +27,11 @@ impl MovedClock {
         self.0.fetch_add(seconds, Ordering::Relaxed);
     }
 
+    /// The time, in seconds since 1970.
+    pub(crate) fn seconds(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn clock(&self) -> Clock {
         let seconds = self.0.clone();
         Clock::new(move || time(seconds.load(Ordering::Relaxed)))
@@ -37,9 +42,17 @@ pub(crate) fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
-/// Shows `bearer`. No authenticator of ours waits for anything.
+/// Shows `bearer` to a door that waits for nothing.
 pub(crate) fn show(door: &dyn Authenticator, bearer: Option<&str>) -> Result<Arc<Principal>, Unauthenticated> {
-    let mut answer = door.authenticate(Credentials { bearer, ..Credentials::default() });
+    show_all(door, Credentials { bearer, ..Credentials::default() })
+}
+
+/// Shows all of `credentials` to a door that waits for nothing.
+pub(crate) fn show_all(
+    door: &dyn Authenticator,
+    credentials: Credentials<'_>,
+) -> Result<Arc<Principal>, Unauthenticated> {
+    let mut answer = door.authenticate(credentials);
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("it waits"),

@@ -6,7 +6,9 @@ use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::RsaKeyPair;
 use serde_json::{Value, json};
-use tidegate_auth::{Gate, GateError, GateOptions, Secret, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError};
+use tidegate_auth::{
+    Gate, GateError, GateOptions, Introspection, Secret, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,
+};
 
 use crate::scene::token_options;
 use crate::signer::{ED25519, P256, P384, RSA, SECRET, pem};
@@ -148,4 +150,63 @@ fn a_set_without_a_usable_key_is_refused() {
     assert_eq!(error_of(token_options(private, &[Rs256])), TokenOptionsError::PrivateKey);
     let many = jwks(json!(vec![P256.jwk(); 257]));
     assert_eq!(error_with(many, &[Es256]), "the JWKS has 257 keys; at most 256 are allowed");
+}
+
+#[test]
+fn an_issuer_is_asked_where_its_word_can_be_trusted_only() {
+    let at = |url: &str| error_with(TokenKey::JwksUrl(url.to_owned()), &[Rs256]);
+    for (url, reason) in [
+        ("", "is no whole address such as https://login.example.com/keys"),
+        ("/keys", "is no whole address such as https://login.example.com/keys"),
+        (
+            "http://login.example.com/keys",
+            "must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)",
+        ),
+        (
+            "http://localhost.example.com/",
+            "must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)",
+        ),
+        ("ftp://localhost/keys", "must begin with https://; http:// is for this machine alone (localhost, 127.0.0.1)"),
+        ("file:///etc/keys", "is no whole address such as https://login.example.com/keys"),
+        ("https://ann:hunter2@login.example.com/", "must not hold a user name or password"),
+        ("https://login.example.com/#keys", "must not have a part after #"),
+    ] {
+        assert_eq!(at(url), format!("the jwks_url {reason}"), "{url}");
+    }
+    let discovered = TokenOptions { issuer: "our issuer".to_owned(), ..token_options(TokenKey::Discovery, &[Rs256]) };
+    assert_eq!(
+        error_of(discovered).to_string(),
+        "the issuer, whose metadata shall be fetched, is no whole address such as https://login.example.com/keys"
+    );
+    for url in ["https://login.example.com/keys?v=1", "http://localhost:1/", "http://[::1]:1/", "http://127.9.9.9/"] {
+        let tokens = token_options(TokenKey::JwksUrl(url.to_owned()), &[Rs256]);
+        assert!(Gate::new(GateOptions { tokens: Some(tokens), ..GateOptions::default() }).is_ok(), "{url}");
+    }
+}
+
+#[test]
+fn keys_that_anybody_may_read_are_no_secrets() {
+    assert_eq!(
+        error_with(TokenKey::JwksUrl("https://login.example.com/keys".to_owned()), &[Rs256, Hs256]),
+        "the algorithm HS256 does not fit the key, which is a public one, as the issuer shows it"
+    );
+}
+
+#[test]
+fn whoever_asks_says_who_asks() {
+    let asking = |id: &str, secret: &str, url: &str| {
+        TokenKey::Introspection(Introspection {
+            url: url.to_owned(),
+            client_id: id.to_owned(),
+            client_secret: Secret::new(secret),
+        })
+    };
+    let url = "https://login.example.com/introspect";
+    for key in [asking("", "hunter2", url), asking("tidegate", "", url)] {
+        assert_eq!(error_of(token_options(key, &[])), TokenOptionsError::NoClient);
+    }
+    let error = error_with(asking("a", "b", "http://login.example.com/"), &[]);
+    assert!(error.starts_with("the url of introspection must begin with https://"), "{error}");
+    let printed = format!("{:?}", token_options(asking("a", "hunter2", url), &[]));
+    assert!(!printed.contains("hunter2"));
 }

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::call::Variables;
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::principal::{Principal, Proof};
+use crate::owner::Owner;
+use crate::principal::Proof;
 use crate::resource::Watcher;
 
 /// Resources that one listener may subscribe to.
@@ -64,20 +65,17 @@ pub(super) struct Table {
     due: VecDeque<(Instant, EntryId)>,
     last_id: u64,
     subscriptions: usize,
-    by_holder: HashMap<Holder, usize>,
+    by_holder: HashMap<Owner, usize>,
     is_polling: bool,
     hasher: RandomState,
 }
-
-/// Somebody, as [`Principal::is_same_as`] tells them apart.
-type Holder = (Proof, String, Option<String>);
 
 #[derive(Debug)]
 struct Listener {
     uris: BTreeMap<Arc<str>, Option<EntryId>>,
     changed: BTreeSet<Arc<str>>,
     woken: Arc<Notify>,
-    holder: Option<Holder>,
+    holder: Option<Owner>,
     /// Whether a first stamp counts as a change, since nobody waits for it any more.
     is_settled: bool,
 }
@@ -130,8 +128,8 @@ impl Table {
         if listener.uris.len() >= OF_LISTENER_MAX {
             return Err(too_many_of_one());
         }
-        let holder = listener.holder.get_or_insert_with(|| holder(&caller.principal)).clone();
-        let is_proven = !matches!(holder.0, Proof::Anonymous | Proof::Process);
+        let holder = listener.holder.get_or_insert_with(|| Owner::of(caller)).clone();
+        let is_proven = !matches!(caller.principal.proof, Proof::Anonymous | Proof::Process);
         let of_holder = self.by_holder.get(&holder).copied().unwrap_or_default();
         if self.subscriptions >= SUBSCRIPTIONS_MAX || (is_proven && of_holder >= OF_ONE_MAX) {
             return Err(too_many_in_all());
@@ -329,10 +327,6 @@ fn too_many_of_one() -> Error {
 fn too_many_in_all() -> Error {
     let message = "too many resources are subscribed to, by you or by all clients together; try again later";
     Error::new(ErrorKind::RateLimited, message)
-}
-
-fn holder(principal: &Principal) -> Holder {
-    (principal.proof, principal.subject.clone(), principal.tenant.clone())
 }
 
 impl PartialEq for Key {

@@ -9,7 +9,7 @@ use tidegate_core::{
     ResourceLister, SnapshotBuilder, Tool, TransportKind,
 };
 
-use crate::host::{Host, LOCAL, called_by, settle, somebody, told, tool_call, tool_that_says, until_cancelled};
+use crate::host::{Host, LOCAL, called_by, owner, settle, somebody, told, tool_call, tool_that_says, until_cancelled};
 
 fn host(running_calls_max: usize, open_calls_max: usize) -> Host {
     let limits = Limits { running_calls_max, open_calls_max, ended_jobs_kept: 3, ..Limits::default() };
@@ -79,6 +79,7 @@ async fn calls_beyond_the_second_bound_are_refused_until_one_ends() {
     insta::assert_snapshot!(host.heard.lines(), @r"
     started tool work
     started tool work
+    limit of node: calls
     refused tool say: rate_limited
     ended tool work: done
     ");
@@ -167,11 +168,11 @@ impl ResourceLister for Lists {
 #[tokio::test(start_paused = true)]
 async fn listing_resources_takes_a_place_too() {
     let host = host(1, 10);
-    assert!(host.registry.listed(&Lists, &Principal::owner()).await.is_ok());
+    assert!(host.registry.listed(&Lists, &owner()).await.is_ok());
     let busy = host.begin(tool_call("endless"));
     settle().await;
-    let late = host.registry.listed(&Lists, &Principal::owner()).await.unwrap_err();
+    let late = host.registry.listed(&Lists, &owner()).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::TimedOut);
     drop(busy);
-    assert!(host.registry.listed(&Lists, &Principal::owner()).await.is_ok());
+    assert!(host.registry.listed(&Lists, &owner()).await.is_ok());
 }

@@ -8,7 +8,7 @@ use tidegate_core::{
     Error, ErrorKind, Handler, Metadata, Principal, Resource, ResourceLister, SnapshotBuilder, Tool, handler_fn,
 };
 
-use crate::host::{Host, told, tool_call};
+use crate::host::{Host, owner, told, tool_call};
 
 async fn check(handler: Arc<dyn Handler>) -> (String, String) {
     let schema = json!({"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]});
@@ -110,9 +110,9 @@ async fn a_lister_that_panics_or_hangs_hurts_nobody_else() {
         }
     }
     let host = Host::new(SnapshotBuilder::new());
-    let panicked = host.registry.listed(&Lister(false), &Principal::anonymous()).await.unwrap_err();
+    let panicked = host.registry.listed(&Lister(false), &owner()).await.unwrap_err();
     assert_eq!(panicked.kind(), ErrorKind::Internal);
     assert!(host.heard.lines().ends_with(": a handler panicked: no list today"), "{}", host.heard.lines());
-    let hung = host.registry.listed(&Lister(true), &Principal::anonymous()).await.unwrap_err();
+    let hung = host.registry.listed(&Lister(true), &owner()).await.unwrap_err();
     assert_eq!(hung.kind(), ErrorKind::TimedOut);
 }

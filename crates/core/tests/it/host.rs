@@ -65,6 +65,7 @@ impl Subscriber for Recorder {
                 format!("ended {} {}: {outcome}", job.target().kind(), job.target().name())
             }
             Event::CallRefused { kind, name, outcome, .. } => format!("refused {kind} {name}: {outcome}"),
+            Event::LimitReached { level, measure, .. } => format!("limit of {}: {}", level.name(), measure.name()),
             Event::Fault { id, detail } => format!("fault {id}: {detail}"),
             Event::RegistryChanged { version } => format!("registry {version}"),
             other => format!("{other:?}"),

@@ -5,6 +5,7 @@
 //! - `arguments`: what is checked before a handler runs, and how a caller is helped.
 //! - `admission`: how many calls run, wait and are refused, and what the list of jobs shows.
 //! - `asking`: what a handler asks, while it runs or by being run again.
+//! - `auditing`: nothing runs of which nothing can be written down.
 //! - `back_pressure`: a slow reader slows the handler.
 //! - `background`: work that goes on when its answer has ended.
 //! - `cancellation`: who may end a call, and when it ends by itself.
@@ -12,6 +13,7 @@
 //! - `drain`: the end of all calls at shutdown.
 //! - `events`: what log and metrics hear, in order.
 //! - `faults`: panics, internal errors, broken output schemas.
+//! - `guarding`: secrets are masked in whatever a handler says, and fences cannot be forged.
 //! - `notices`: progress and log messages only for those who asked.
 //! - `on_behalf`: calls that are made for others, and their questions.
 //! - `prompts`, `resources`: how they are found and checked.
@@ -24,6 +26,7 @@ mod access;
 mod admission;
 mod arguments;
 mod asking;
+mod auditing;
 mod back_pressure;
 mod background;
 mod cancellation;
@@ -31,6 +34,7 @@ mod completion;
 mod drain;
 mod events;
 mod faults;
+mod guarding;
 mod host;
 mod notices;
 mod on_behalf;

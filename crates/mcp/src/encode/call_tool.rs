@@ -9,9 +9,12 @@ use tidegate_core::{Chunk, Content, Error, ErrorKind, Metadata, Outcome};
 use super::ReplyEncoder;
 use super::envelope::Envelope;
 use super::text::Blocks;
-use crate::jsonrpc::RpcError;
+use crate::jsonrpc::{RpcError, milliseconds};
 use crate::revision::Dialect;
 use crate::wire::content_block;
+
+/// After how many milliseconds a call that was one too many may come again, in `_meta`.
+const RETRY_AFTER: &str = "dev.tidegate/retry_after_ms";
 
 const TEXT_OPENING: &str = "{\"type\":\"text\",\"text\":\"";
 const TEXT_CLOSING: &str = "\"}";
@@ -42,8 +45,11 @@ impl CallToolEncoder {
 
     /// The whole result for a call that failed before its handler ran.
     pub(crate) fn failure(envelope: Envelope, error: &Error) -> Bytes {
-        let mut encoder = Self::new(envelope);
-        encoder.finish(Some(error), &Metadata::new())
+        let mut metadata = Metadata::new();
+        if let Some(time) = error.retry_after() {
+            metadata.insert(RETRY_AFTER.to_owned(), milliseconds(time).into());
+        }
+        Self::new(envelope).finish(Some(error), &metadata)
     }
 
     fn beginning(&mut self) -> String {
@@ -82,11 +88,11 @@ impl CallToolEncoder {
         piece.into()
     }
 
-    /// What a client must declare, and who it is, it has to mend itself.
+    /// What a client must declare, who it is and what its token is for, it has to mend itself.
     fn is_no_affair_of_the_model(&self, error: &Error) -> bool {
         let is_for_client = match error.kind() {
             ErrorKind::Incapable => self.envelope.dialect.stateless,
-            kind => kind == ErrorKind::Unauthenticated,
+            kind => kind == ErrorKind::Unauthenticated || !error.scopes().is_empty(),
         };
         is_for_client && !self.has_begun
     }
@@ -115,12 +121,12 @@ impl ReplyEncoder for CallToolEncoder {
         }
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(None, &metadata), None),
             Outcome::Failed(error) if self.is_no_affair_of_the_model(&error) => {
                 let error = RpcError::from_error(&error, None, self.envelope.dialect);
-                (self.envelope.error(&error), Some(error.code))
+                (self.envelope.error(&error), Some(error))
             }
             Outcome::Failed(error) => (self.finish(Some(&error), &Metadata::new()), None),
         }

@@ -30,7 +30,7 @@ impl ReplyEncoder for CompleteEncoder {
         Bytes::new()
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => {
                 let Completion { values, total, has_more } = std::mem::take(&mut self.completion);
@@ -43,7 +43,7 @@ impl ReplyEncoder for CompleteEncoder {
             }
             Outcome::Failed(error) => {
                 let error = RpcError::from_error(&error, None, self.envelope.dialect);
-                (self.envelope.error(&error), Some(error.code))
+                (self.envelope.error(&error), Some(error))
             }
         }
     }

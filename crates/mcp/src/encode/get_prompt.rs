@@ -44,7 +44,7 @@ impl ReplyEncoder for GetPromptEncoder {
         Bytes::new()
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => {
                 let messages = Value::Array(std::mem::take(&mut self.messages));
@@ -56,7 +56,7 @@ impl ReplyEncoder for GetPromptEncoder {
             }
             Outcome::Failed(error) => {
                 let error = RpcError::from_error(&error, None, self.envelope.dialect);
-                (self.envelope.error(&error), Some(error.code))
+                (self.envelope.error(&error), Some(error))
             }
         }
     }

@@ -10,6 +10,8 @@ mod text;
 use bytes::Bytes;
 use tidegate_core::{Chunk, Outcome};
 
+use crate::jsonrpc::RpcError;
+
 pub(crate) use call_tool::CallToolEncoder;
 pub(crate) use complete::CompleteEncoder;
 pub(crate) use envelope::{Envelope, ResultType};
@@ -21,6 +23,6 @@ pub(crate) trait ReplyEncoder: Send {
     /// The bytes that `chunk` adds; empty when it waits for the end.
     fn chunk(&mut self, chunk: Chunk) -> Bytes;
 
-    /// The last bytes, and the error code if the whole response is an error.
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>);
+    /// The last bytes, and the error if the whole response is one.
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>);
 }

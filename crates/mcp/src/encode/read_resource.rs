@@ -90,12 +90,12 @@ impl ReplyEncoder for ReadResourceEncoder {
         }
     }
 
-    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<i64>) {
+    fn end(&mut self, outcome: Outcome) -> (Bytes, Option<RpcError>) {
         match outcome {
             Outcome::Done(metadata) => (self.finish(&metadata), None),
             Outcome::Failed(error) if !self.has_begun => {
                 let error = RpcError::from_error(&error, Some(&self.uri), self.envelope.dialect);
-                (self.envelope.error(&error), Some(error.code))
+                (self.envelope.error(&error), Some(error))
             }
             Outcome::Failed(error) => {
                 // The contents sent so far stand; a second text contents of the same URI says why they end.

@@ -2,6 +2,8 @@
 //!
 //! [MCP 2026-07-28, Error Codes](https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes)
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -20,6 +22,35 @@ pub struct RpcError {
     pub message: String,
     /// More, for programs.
     pub data: Option<Value>,
+    /// What hinders the caller, where transports have words of their own for it.
+    pub hindrance: Option<Box<Hindrance>>,
+}
+
+/// What hinders a caller, for transports that have words of their own for it: a status, a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It has not shown who it is, and what it asks for is for those who have.
+    Unauthenticated,
+    /// Its token lacks OAuth scopes; these are all that it would need.
+    LacksScopes(Vec<String>),
+    /// It has asked too much.
+    RateLimited {
+        /// After what time it may try again, where that is known.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl Hindrance {
+    /// What hindered a call that failed with `error`, if it is one of these.
+    pub(crate) fn of(error: &Error) -> Option<Box<Self>> {
+        let hindrance = match error.kind() {
+            ErrorKind::Unauthenticated => Self::Unauthenticated,
+            ErrorKind::RateLimited => Self::RateLimited { retry_after: error.retry_after() },
+            _ if !error.scopes().is_empty() => Self::LacksScopes(error.scopes().to_vec()),
+            _ => return None,
+        };
+        Some(Box::new(hindrance))
+    }
 }
 
 impl RpcError {
@@ -49,7 +80,7 @@ impl RpcError {
 
     /// An error of that code.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self { code, message: message.into(), data: None, hindrance: None }
     }
 
     /// The method's parameters are wrong.
@@ -79,6 +110,7 @@ impl RpcError {
             code: Self::UNSUPPORTED_PROTOCOL_VERSION,
             message: "Unsupported protocol version".to_owned(),
             data: Some(json!({"supported": supported, "requested": requested})),
+            hindrance: None,
         }
     }
 
@@ -110,7 +142,13 @@ impl RpcError {
         if let Some(uri) = resource {
             data["uri"] = uri.into();
         }
-        Self { code, message: error.to_string(), data: Some(data) }
+        if !error.scopes().is_empty() {
+            data["scopes"] = json!(error.scopes());
+        }
+        if let Some(time) = error.retry_after() {
+            data["retryAfterMs"] = json!(milliseconds(time));
+        }
+        Self { code, message: error.to_string(), data: Some(data), hindrance: Hindrance::of(error) }
     }
 
     /// The error object as JSON text.
@@ -132,4 +170,9 @@ impl RpcError {
         let id = id.map_or("null", RequestId::as_json);
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
     }
+}
+
+/// Whole milliseconds, rounded up: who waits for so long does not come too early.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

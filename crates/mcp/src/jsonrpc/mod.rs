@@ -5,5 +5,6 @@ mod error;
 mod id;
 
 pub use decode::{BATCH_MESSAGES_MAX, Incoming, Notification, Rejection, Request, Response, decode};
-pub use error::RpcError;
+pub(crate) use error::milliseconds;
+pub use error::{Hindrance, RpcError};
 pub use id::RequestId;

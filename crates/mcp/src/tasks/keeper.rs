@@ -96,8 +96,8 @@ impl Keeper {
             Outcome::Failed(error) if error.kind() == ErrorKind::Cancelled => {
                 tasks.end(id, Status::Cancelled, Some(error.to_string()), Ending::default()).await;
             }
-            // A fault of ours is none of the tool's.
-            Outcome::Failed(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Incapable) => {
+            // A fault of ours is none of the tool's, nor is what the client has to mend.
+            Outcome::Failed(error) if is_no_result(error) => {
                 let error = RpcError::from_error(error, None, self.encoder.dialect());
                 let ending = Ending { result: None, error: error.to_raw() };
                 tasks.end(id, Status::Failed, Some(error.message), ending).await;
@@ -134,4 +134,10 @@ impl Keeper {
         let result = String::from_utf8(self.result).ok().and_then(|text| RawValue::from_string(text).ok());
         self.tasks.end(self.id, Status::Completed, None, Ending { result, error: None }).await;
     }
+}
+
+/// Whether a failure is an error of the task, not a result that tells of it.
+fn is_no_result(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Internal | ErrorKind::Incapable | ErrorKind::Unauthenticated)
+        || !error.scopes().is_empty()
 }

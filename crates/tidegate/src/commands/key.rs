@@ -23,6 +23,9 @@ pub(crate) enum Key {
         /// A role that the key has; may be repeated
         #[arg(long = "role", value_name = "ROLE", required = true)]
         roles: Vec<String>,
+        /// The tenant that it belongs to
+        #[arg(long, value_name = "TENANT")]
+        tenant: Option<String>,
         /// Days after which it is no longer good [default: never]
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
         expires: Option<u32>,
@@ -54,7 +57,9 @@ pub(crate) struct FileArgument {
 impl Key {
     pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
         match self {
-            Self::Add { name, roles, expires, file } => add(&name, &roles, expires, &file, options),
+            Self::Add { name, roles, tenant, expires, file } => {
+                add(&name, &roles, tenant.as_deref(), expires, &file, options)
+            }
             Self::List { file } => list(&file.keys_alone(options)?),
             Self::Revoke { key, file } => {
                 let revoked = file.keys_alone(options)?.revoke(&key).map_err(unusable)?;
@@ -91,6 +96,7 @@ impl FileArgument {
 fn add(
     name: &str,
     roles: &[String],
+    tenant: Option<&str>,
     expires: Option<u32>,
     file: &FileArgument,
     options: &Options,
@@ -104,7 +110,7 @@ fn add(
         }
     }
     let expires = expires.map(|days| (SystemTime::now() + DAY * days).into());
-    let added = keys.add(name, roles, expires).map_err(unusable)?;
+    let added = keys.add_to(tenant, name, roles, expires).map_err(unusable)?;
     // The key alone goes to standard output, so that it can be put where it belongs without being seen.
     writeln!(std::io::stdout(), "{}", added.key.expose())?;
     let text = format!(
@@ -129,8 +135,9 @@ fn list(keys: &KeyFile) -> Result<(), Failure> {
 fn described(key: &KeyStatus) -> String {
     let day = |time: &dyn std::fmt::Display| time.to_string().chars().take(10).collect::<String>();
     let expires = key.expires.as_ref().map_or_else(|| "never".to_owned(), |time| day(time));
+    let tenant = key.tenant.as_ref().map(|tenant| format!("  tenant: {tenant}")).unwrap_or_default();
     format!(
-        "{}…  {:8}  {}  roles: {}  added {}  expires {expires}",
+        "{}…  {:8}  {}  roles: {}{tenant}  added {}  expires {expires}",
         key.prefix(),
         key.state.name(),
         key.name,

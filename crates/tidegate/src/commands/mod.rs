@@ -14,4 +14,5 @@ pub(crate) mod pg;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stdio;
+pub(crate) mod token;
 pub(crate) mod tools;

@@ -61,6 +61,8 @@ impl HttpArguments {
         let of_file = server.max_body.map(|size| quantity::in_memory(size.0)).transpose().map_err(Failure::Usage)?;
         Ok(HttpOptions {
             authenticator: opened.doorkeeper.clone(),
+            protected_resource: opened.assembly.published().clone(),
+            tls: opened.assembly.tls().start(&opened.loaded).map_err(anyhow::Error::from)?,
             body_bytes_max: self.max_body.or(of_file).unwrap_or(default.body_bytes_max),
             allowed_origins: [&self.allow_origin[..], &server.allow_origins].concat(),
             allowed_hosts: [&self.allow_host[..], &server.allow_hosts].concat(),
@@ -106,8 +108,15 @@ pub(crate) async fn serve(
     let opened = Opened::open(Sources::Named(sources), options, Audience::Clients).await?;
     let listener = listen(http.address(&opened), opened.doorkeeper.is_configured()).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
+    let http = http.options(&opened)?;
     if !address.ip().to_canonical().is_loopback() {
         opened.assembly.must_ask();
+        if http.tls.is_none() {
+            tracing::warn!(
+                "keys, tokens and data travel in the clear to whoever can listen on the way: server.tls encrypts them, \
+                 unless a proxy in front of this node does"
+            );
+        }
     }
     if opened.has_file {
         reload::follow(opened.assembly.clone(), opened.loaded.path(), opened.seen.clone(), shutdown.graceful.clone())?;
@@ -115,10 +124,13 @@ pub(crate) async fn serve(
     }
     let node = opened.node();
     let (service, metrics) = (node.service().clone(), node.metrics().clone());
-    let server = http::serve(listener, service, metrics, http.options(&opened)?, shutdown.graceful.clone())
-        .map_err(anyhow::Error::from)?;
-    connecting::announce(server.address(), help);
-    let ended = shutdown.guard(server.ended()).await;
-    opened.close().await;
-    ended
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let server =
+        http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
+    connecting::announce(scheme, server.address(), help);
+    let ending = async {
+        server.ended().await;
+        opened.close().await;
+    };
+    shutdown.guard(ending).await
 }

@@ -65,8 +65,12 @@ impl Stdio {
         };
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
         let service = opened.node().service().clone();
-        let served = shutdown.guard(stdio::serve(service, input, output, streams, shutdown.graceful.clone())).await;
-        opened.close().await;
+        let serving = async {
+            let served = stdio::serve(service, input, output, streams, shutdown.graceful.clone()).await;
+            opened.close().await;
+            served
+        };
+        let served = shutdown.guard(serving).await;
         Ok(served?.context("a standard stream broke")?)
     }
 }

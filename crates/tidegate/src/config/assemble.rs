@@ -17,13 +17,15 @@ use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges};
 use tidegate_query::Database;
 use tidegate_tools::DISCOVER;
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
+use tidegate_transport::http::Published;
 use tokio::sync::watch;
 
 use super::databases::OpenDatabases;
 use super::handlers::Served;
 use super::problem::Problem;
+use super::tls::RunningTls;
 use super::types::Config;
-use super::{Broken, Loaded, doubles, entries, identity};
+use super::{Broken, Loaded, doubles, entries, identity, tls};
 
 /// Names under /mcp/ that are doors of their own.
 const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
@@ -36,6 +38,8 @@ pub(crate) struct Assembly {
     node: Arc<Node>,
     engine: Engine,
     doorkeeper: Arc<Doorkeeper>,
+    /// What clients of OAuth are told.
+    published: Published,
     /// Bounds by flag, environment and default; the file is asked where neither flag nor environment spoke.
     limits: Box<dyn Fn(&Config) -> Limits + Send + Sync>,
     /// Databases that the command line adds.
@@ -52,6 +56,7 @@ pub(crate) struct Assembly {
     served: Mutex<Option<Served>>,
     /// Tells of each generation that was entered.
     entries: watch::Sender<u64>,
+    tls: RunningTls,
 }
 
 /// What became of a configuration.
@@ -75,6 +80,7 @@ impl Assembly {
             node,
             engine,
             doorkeeper,
+            published: Published::default(),
             limits: Box::new(limits),
             further,
             must_ask: AtomicBool::new(false),
@@ -83,6 +89,7 @@ impl Assembly {
             open: Mutex::default(),
             served: Mutex::default(),
             entries: watch::Sender::new(0),
+            tls: RunningTls::default(),
         }
     }
 
@@ -113,6 +120,11 @@ impl Assembly {
         self.open.lock().all().chain(self.further.iter().cloned()).collect()
     }
 
+    /// What clients of OAuth are told, now and after each configuration to come.
+    pub(crate) fn published(&self) -> &Published {
+        &self.published
+    }
+
     /// The node.
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.node
@@ -135,8 +147,11 @@ impl Assembly {
         self.generation.store(generation, Ordering::Relaxed);
         // Between the two nobody reaches anything; doors ask again until they belong together.
         self.doorkeeper.swap(gate);
+        // What is wrong with it was told before.
+        self.published.publish(identity::protected_resource(&loaded.config).unwrap_or_default());
         self.node.enter(state);
         drop(served);
+        self.tls.renew(loaded);
         self.entries.send_replace(generation);
         Ok(assembled)
     }
@@ -168,10 +183,16 @@ impl Assembly {
         }
     }
 
-    /// Reads the keys again for the configuration in force. A key that was revoked ends so, whatever is wrong with a
-    /// new configuration or with anything else that entering one takes.
+    /// The TLS of the server that runs.
+    pub(crate) fn tls(&self) -> &RunningTls {
+        &self.tls
+    }
+
+    /// Reads the keys and certificates again for the configuration in force. What was revoked ends so, whatever is wrong
+    /// with a new configuration or with anything else that entering one takes.
     pub(crate) fn renew_gate(&self) {
         let Some(loaded) = self.entered() else { return };
+        self.tls.renew(&loaded);
         match identity::renewed_gate(&loaded, self.generation.load(Ordering::Relaxed)) {
             Ok(gate) => self.doorkeeper.swap(gate),
             Err(error) => tracing::error!("the keys stay as they were: {error}"),
@@ -218,6 +239,7 @@ impl Assembly {
                            start the node anew";
             problems.push(Problem::new("auth", message));
         }
+        tls::check(loaded, &mut problems);
         let gate = identity::gate(loaded, generation, &mut problems, &mut assembled.warnings);
         assembled.tools = config.tools.len();
         assembled.warnings.iter_mut().for_each(|warning| *warning = loaded.told(warning));

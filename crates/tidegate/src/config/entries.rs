@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{
-    Access, Acl, Budget, CacheHint, CallLimits, Network, PromptArgument, Role, ToolAnnotations, TransportKind,
-};
+use tidegate_core::{Budget, CacheHint, CallLimits, PromptArgument, Role, ToolAnnotations};
 use tidegate_query::{Format, Isolation, Transaction};
 use tidegate_tools::declared::{
     DeclaredHttpTool, DeclaredPrompt, DeclaredResource, HttpDefinition, Input, InputKind, PromptPart, ResourceSource,
@@ -15,9 +13,10 @@ use tidegate_tools::declared::{
 };
 
 use super::Loaded;
+use super::access::access;
 use super::problem::Problem;
 use super::types::{
-    AnnotationsEntry, CacheEntry, CallLimitsEntry, FromEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry,
+    AnnotationsEntry, CacheEntry, CallLimitsEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry,
     MessageEntry, MessageRole, PromptEntry, ResourceEntry, ToolEntry,
 };
 
@@ -32,7 +31,7 @@ pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problem
     };
     let inputs = collect(inputs(&entry.input, path), &mut problems);
     let confirm = collect(confirm(entry, path), &mut problems);
-    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
     match (inputs, confirm, access) {
         (Some(inputs), Some(confirm), Some(access)) if problems.is_empty() => Ok(SqlTool {
             name: entry.name.clone(),
@@ -65,7 +64,7 @@ pub(super) fn http_tool(
     }
     let inputs = collect(inputs(&entry.input, path), &mut problems);
     let confirm = collect(confirm(entry, path), &mut problems);
-    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
     let at = |member: &str| format!("{path}.http.{member}");
     let text = |member: &str, text: &str| loaded.template(&at(member)).unwrap_or(text).to_owned();
     let query =
@@ -128,7 +127,7 @@ fn template(value: &Value, path: &str, loaded: &Loaded) -> Value {
 pub(super) fn resource(entry: &ResourceEntry, path: &str, folder: &Path) -> Result<DeclaredResource, Problems> {
     let mut problems = Vec::new();
     let inputs = collect(inputs(&entry.input, path), &mut problems);
-    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
     let source = match (&entry.sql, &entry.file) {
         (Some(sql), None) => {
             let format = entry.format.as_deref().map_or(Ok(Format::Mcp), Format::parse);
@@ -179,7 +178,7 @@ fn file_source(file: &str, path: &str, folder: &Path) -> Result<(PathBuf, TextTe
 /// The declared prompt that `entry` describes.
 pub(super) fn prompt(entry: &PromptEntry, path: &str) -> Result<DeclaredPrompt, Problems> {
     let mut problems = Vec::new();
-    let access = collect(access(&entry.access, &entry.from, path), &mut problems);
+    let access = collect(access(&entry.access, &entry.scopes, &entry.from, path), &mut problems);
     let mut messages = Vec::new();
     for (index, entry) in entry.messages.iter().enumerate() {
         messages.extend(collect(message(entry, &format!("{path}.messages[{index}]")), &mut problems));
@@ -290,40 +289,6 @@ fn scalar(kind: InputType) -> Option<Scalar> {
         InputType::Date => Some(Scalar::Date),
         InputType::Timestamp => Some(Scalar::Timestamp),
         InputType::List | InputType::Identifier => None,
-    }
-}
-
-fn access(names: &[String], from: &FromEntry, path: &str) -> Result<Access, Problems> {
-    let mut problems = Vec::new();
-    let transports = from.transports.as_ref().map(|names| {
-        let read = |(index, name): (usize, &String)| {
-            let found = TransportKind::ALL.into_iter().find(|kind| kind.name() == name);
-            if found.is_none() {
-                let known = TransportKind::ALL.map(TransportKind::name).join(", ");
-                let message = format!("there is no transport {name:?}; there are {known}");
-                problems.push(Problem::new(format!("{path}.from.transports[{index}]"), message));
-            }
-            found
-        };
-        names.iter().enumerate().filter_map(read).collect()
-    });
-    let mut wrong = Vec::new();
-    let networks = from.networks.as_ref().map(|networks| {
-        let read = |(index, text): (usize, &String)| {
-            let network = Network::parse(text);
-            if network.is_none() {
-                let message = format!("{text:?} is no network; write it as 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7");
-                wrong.push(Problem::new(format!("{path}.from.networks[{index}]"), message));
-            }
-            network
-        };
-        networks.iter().enumerate().filter_map(read).collect()
-    });
-    problems.append(&mut wrong);
-    if problems.is_empty() {
-        Ok(Access { names: names.to_vec(), acl: Acl { transports, networks }, ..Access::default() })
-    } else {
-        Err(problems)
     }
 }
 

@@ -1,15 +1,20 @@
-//! From roles, keys and tokens of the file to the gate that callers pass.
+//! From what the file says of callers to the gate that they pass.
+
+mod callers;
+mod tokens;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use tidegate_auth::{Gate, GateError, GateOptions, KeyFile, Role, TokenAlgorithm, TokenKey, TokenOptions};
+use tidegate_auth::{
+    CertificateRule, DevelopmentKey, Gate, GateError, GateOptions, KeyFile, ProxyOptions, Role, TokenOptions,
+};
 use tidegate_core::{Allowed, Grants};
 use tidegate_tools::DISCOVER;
+use tidegate_transport::http::ProtectedResource;
 
 use super::Loaded;
 use super::problem::Problem;
-use super::types::{Config, RoleEntry, TokensEntry};
+use super::types::{Config, RoleEntry};
 
 /// Whether callers must prove who they are.
 pub(super) fn is_configured(config: &Config) -> bool {
@@ -26,12 +31,14 @@ pub(super) fn gate(
     let config = &loaded.config;
     let before = problems.len();
     check_roles(config, problems);
-    let tokens = config.auth().tokens.as_ref().and_then(|entry| tokens(entry, loaded, problems));
+    let shown = Shown::read(loaded, problems);
+    problems.extend(protected_resource(config).err());
     if problems.len() > before {
         return None;
     }
     warnings.extend(locked_out(config).map(str::to_owned));
-    match Gate::new(options(loaded, generation, keys(loaded), tokens)) {
+    warnings.extend(doubtful(config));
+    match Gate::new(options(loaded, generation, keys(loaded), shown)) {
         Ok(gate) => Some(gate),
         Err(error) => {
             problems.push(Problem::new("auth", error.to_string()));
@@ -47,15 +54,15 @@ pub(super) fn gate(
 /// None that the configuration did not have when it was entered.
 pub(super) fn renewed_gate(loaded: &Loaded, generation: u64) -> Result<Gate, GateError> {
     let mut problems = Vec::new();
-    let entry = loaded.config.auth().tokens.as_ref();
     let mut shut = Vec::new();
-    let mut tokens = entry.and_then(|entry| tokens(entry, loaded, &mut problems));
+    let mut shown = Shown::read(loaded, &mut problems);
+    // Of what was right once, only the files of tokens can have changed.
     shut.extend(problems.iter().map(|problem| format!("no token: {}", problem.message)));
     let mut keys = keys(loaded);
     loop {
-        match Gate::new(options(loaded, generation, keys.clone(), tokens.clone())) {
+        match Gate::new(options(loaded, generation, keys.clone(), shown.clone())) {
             Err(GateError::KeyFile(error)) if keys.take().is_some() => shut.push(format!("no key: {error}")),
-            Err(GateError::Tokens(error)) if tokens.take().is_some() => shut.push(format!("no token: {error}")),
+            Err(GateError::Tokens(error)) if shown.tokens.take().is_some() => shut.push(format!("no token: {error}")),
             renewed => {
                 for reason in shut {
                     tracing::error!("until this is mended, callers are let in by {reason}");
@@ -70,11 +77,31 @@ fn keys(loaded: &Loaded) -> Option<KeyFile> {
     loaded.config.auth().keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)))
 }
 
-fn options(loaded: &Loaded, generation: u64, keys: Option<KeyFile>, tokens: Option<TokenOptions>) -> GateOptions {
+/// What callers may show beside keys.
+#[derive(Clone)]
+struct Shown {
+    tokens: Option<TokenOptions>,
+    certificates: Vec<CertificateRule>,
+    proxy: Option<ProxyOptions>,
+}
+
+impl Shown {
+    fn read(loaded: &Loaded, problems: &mut Vec<Problem>) -> Self {
+        let auth = loaded.config.auth();
+        let tokens = auth.tokens.as_ref().and_then(|entry| tokens::tokens(entry, loaded, problems));
+        let certificates = callers::certificates(&auth.certificates, problems);
+        let proxy = auth.proxy.as_ref().and_then(|entry| callers::proxy(entry, problems));
+        Self { tokens, certificates, proxy }
+    }
+}
+
+fn options(loaded: &Loaded, generation: u64, keys: Option<KeyFile>, shown: Shown) -> GateOptions {
     let config = &loaded.config;
     GateOptions {
         keys,
-        tokens,
+        tokens: shown.tokens,
+        certificates: shown.certificates,
+        proxy: shown.proxy,
         roles: roles(config),
         anonymous: config.auth().anonymous.clone(),
         local: config.auth().local.clone(),
@@ -87,13 +114,63 @@ fn options(loaded: &Loaded, generation: u64, keys: Option<KeyFile>, tokens: Opti
 /// What keeps everybody out whom somebody may have meant to let in.
 fn locked_out(config: &Config) -> Option<&'static str> {
     let auth = config.auth();
-    let lets_in = auth.keys.is_some() || auth.tokens.is_some() || !auth.anonymous.is_empty();
+    let lets_in = auth.keys.is_some()
+        || auth.tokens.is_some()
+        || !auth.certificates.is_empty()
+        || auth.proxy.is_some()
+        || !auth.anonymous.is_empty();
     if config.auth.is_some() && !lets_in {
         return Some("auth names no keys, no tokens and no anonymous roles: over HTTP nobody is let in");
     }
     let is_asked_for = config.tools.iter().any(|tool| !tool.access.is_empty());
     (is_asked_for && !lets_in)
         .then_some("tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any")
+}
+
+/// What is allowed, but hardly meant on a network.
+fn doubtful(config: &Config) -> Vec<String> {
+    let auth = config.auth();
+    let mut doubts = Vec::new();
+    if auth.tokens.as_ref().is_some_and(|tokens| tokens.issuer == DevelopmentKey::ISSUER) {
+        doubts.push(
+            "auth.tokens takes tokens of a development key: whoever has the file of that key is whoever it likes; name a \
+             real issuer before others can reach this node"
+                .to_owned(),
+        );
+    }
+    if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles.is_none()) {
+        doubts.push("auth.proxy names no header for roles: who comes through the proxy has none".to_owned());
+    }
+    let meant = auth.oauth.as_ref().zip(auth.tokens.as_ref());
+    if let Some((oauth, tokens)) = meant
+        && !tokens.audience.clone().into_vec().contains(&oauth.resource)
+    {
+        let resource = &oauth.resource;
+        doubts.push(format!(
+            "clients are told to ask for tokens for {resource} (auth.oauth.resource), which is not among the audiences of \
+             auth.tokens"
+        ));
+    }
+    doubts
+}
+
+/// What clients of OAuth are told, if they are told anything.
+///
+/// # Errors
+/// When it leads nowhere.
+pub(super) fn protected_resource(config: &Config) -> Result<Option<ProtectedResource>, Problem> {
+    let auth = config.auth();
+    let Some(oauth) = &auth.oauth else { return Ok(None) };
+    let Some(tokens) = &auth.tokens else {
+        let message = "leads clients to tokens, but auth.tokens is missing, which says how they are checked";
+        return Err(Problem::new("auth.oauth", message));
+    };
+    let servers = match &oauth.authorization_servers {
+        none if none.is_empty() => vec![tokens.issuer.clone()],
+        servers => servers.clone(),
+    };
+    let told = ProtectedResource::new(oauth.resource.clone(), servers, oauth.scopes.clone());
+    told.map(Some).map_err(|error| Problem::new("auth.oauth", error.to_string()))
 }
 
 /// The roles and what they grant.
@@ -128,10 +205,15 @@ fn check_roles(config: &Config, problems: &mut Vec<Problem>) {
             if known.is_empty() { "none is declared under roles".to_owned() } else { format!("known are {known}") };
         Problem::new(path, format!("there is no role {name:?}; {known}"))
     };
-    let mentioned = config.auth().anonymous.iter().enumerate().map(|(index, name)| ("anonymous", index, name));
-    let local = config.auth().local.iter().flatten().enumerate().map(|(index, name)| ("local", index, name));
-    let unknown = mentioned.chain(local).filter(|(_, _, name)| !roles.contains(name.as_str()));
-    problems.extend(unknown.map(|(member, index, name)| unknown_role(format!("auth.{member}[{index}]"), name)));
+    let auth = config.auth();
+    let named = [("anonymous".to_owned(), &auth.anonymous)].into_iter();
+    let named = named.chain(auth.local.iter().map(|names| ("local".to_owned(), names)));
+    let certificates = auth.certificates.iter().enumerate();
+    let named = named.chain(certificates.map(|(index, entry)| (format!("certificates[{index}].roles"), &entry.roles)));
+    for (member, names) in named {
+        let unknown = names.iter().enumerate().filter(|(_, name)| !roles.contains(name.as_str()));
+        problems.extend(unknown.map(|(index, name)| unknown_role(format!("auth.{member}[{index}]"), name)));
+    }
     let mut names = BTreeSet::new();
     for (index, role) in config.roles.iter().enumerate() {
         if !names.insert(&role.name) {
@@ -153,42 +235,4 @@ fn check_roles(config: &Config, problems: &mut Vec<Problem>) {
             }
         }
     }
-}
-
-fn tokens(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<TokenOptions> {
-    let read = |member: &str, path: &Path, problems: &mut Vec<Problem>| {
-        let whole = loaded.resolve(path);
-        let text = std::fs::read_to_string(&whole);
-        text.map_err(|error| {
-            let message = format!("{} cannot be read: {error}", whole.display());
-            problems.push(Problem::new(format!("auth.tokens.{member}"), message));
-        })
-        .ok()
-    };
-    let key = match (&entry.jwks, &entry.public_key, &entry.secret) {
-        (Some(path), None, None) => TokenKey::Jwks(read("jwks", path, problems)?),
-        (None, Some(path), None) => TokenKey::PublicKeyPem(read("public_key", path, problems)?),
-        (None, None, Some(secret)) => TokenKey::Secret(secret.0.clone()),
-        _ => {
-            let message = "wants exactly one of jwks, public_key and secret: what signatures are checked with";
-            problems.push(Problem::new("auth.tokens", message));
-            return None;
-        }
-    };
-    let mut algorithms: Vec<TokenAlgorithm> = Vec::new();
-    for (index, name) in entry.algorithms.iter().enumerate() {
-        match name.parse() {
-            Ok(algorithm) => algorithms.push(algorithm),
-            Err(error) => {
-                let error: tidegate_auth::UnknownAlgorithm = error;
-                problems.push(Problem::new(format!("auth.tokens.algorithms[{index}]"), error.to_string()));
-            }
-        }
-    }
-    let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
-    if let Some(leeway) = entry.leeway {
-        options.leeway_seconds = u32::try_from(leeway.0.as_secs()).unwrap_or(u32::MAX);
-    }
-    options.tenant_claim.clone_from(&entry.tenant_claim);
-    Some(options)
 }

@@ -1,5 +1,6 @@
 //! `tidegate.yaml`: what may stand in it, what is wrong with it, and the node that it makes.
 
+mod access;
 mod assemble;
 mod databases;
 mod document;
@@ -14,6 +15,7 @@ mod quantities;
 mod seen;
 mod shape;
 mod tables;
+mod tls;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ use document::Document;
 use expand::Variables;
 pub(crate) use problem::{Problem, report};
 pub(crate) use seen::Seen;
-pub(crate) use types::{Config, ResultsEntry};
+pub(crate) use types::{Config, ResultsEntry, TokensEntry};
 
 /// The file that is read when none is named.
 pub(crate) const FILE_NAME: &str = "tidegate.yaml";
@@ -98,7 +100,8 @@ impl Loaded {
         let auth = self.config.auth();
         let tokens = auth.tokens.iter().flat_map(|tokens| [&tokens.jwks, &tokens.public_key]).flatten();
         let further = auth.keys.iter().chain(tokens).map(|path| self.resolve(path));
-        std::iter::once(self.path().to_owned()).chain(further).collect()
+        let tls = self.config.server.tls.iter().flat_map(|tls| tls.files()).map(|path| self.resolve(path));
+        std::iter::once(self.path().to_owned()).chain(further).chain(tls).collect()
     }
 
     /// `path` as the file means it.

@@ -8,25 +8,38 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use tidegate_core::{ErrorKind, TransportKind};
+use tidegate_core::{ErrorKind, Origin, TransportKind};
 use tidegate_mcp::RpcError;
 
+use super::fields::protect;
 use super::path::transport_of;
+use super::protected::is_asked_for;
 use super::response::refusal;
 use super::rest::{Problem, Sort};
-use super::{Door, HttpOptions, body};
+use super::{Door, HttpOptions, PeerAddress, body};
+use crate::tls::TlsPeer;
 
-/// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest.
+/// Lets a request pass whose `Host` and `Origin` are allowed; 403 for the rest. Whatever is said, its head protects it.
 pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let is_over_tls = request.extensions().get::<Arc<TlsPeer>>().is_some();
+    let mut response = guarded(&door, request, next).await;
+    protect(response.headers_mut(), is_over_tls);
+    response
+}
+
+async fn guarded(door: &Door, request: Request, next: Next) -> Response {
+    if is_asked_for(request.uri().path()) {
+        return next.run(request).await;
+    }
     let refused = match check(request.headers(), request.uri().host(), &door.options) {
         Ok(()) => return next.run(request).await,
         Err(reason) => reason,
     };
     let transport = transport_of(request.uri().path());
-    door.tell_of_refusal(transport, &refused);
+    door.tell_of_refusal(Origin { transport, peer: PeerAddress::of(request.extensions()) }, &refused);
     body::discard(request.into_body(), door.options.read_within).await;
     if transport == TransportKind::Rest {
-        return Problem::new(Sort::Call(ErrorKind::Forbidden), refused).response();
+        return Problem::new(Sort::Call(ErrorKind::Forbidden), refused).response(door);
     }
     refusal(StatusCode::FORBIDDEN, None, &RpcError::invalid_request(refused))
 }

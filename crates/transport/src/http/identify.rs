@@ -2,34 +2,42 @@
 //!
 //! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use tidegate_core::{Caller, Credentials, Origin, Principal, TransportKind, Unauthenticated};
 use tidegate_mcp::RpcError;
 
 use super::path::transport_of;
+use super::protected::Challenge;
 use super::response::refusal;
 use super::{Door, PeerAddress, body};
 use crate::batch::{Identity, changing};
+use crate::standing::{Lapsed, Standing};
+use crate::tls::{TlsPeer, Untrusted};
 
 /// How often a caller is asked again while a new configuration is being entered, which takes a moment.
 const TRIES_MAX: usize = 100;
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
+/// Of headers that may say who calls, so many values of so many bytes are looked at.
+const ASSERTED_MAX: usize = 16;
+const ASSERTED_BYTES_MAX: usize = 1024;
 
 /// What a request showed of its caller. It is asked about when the request comes, when its body was read, and before
 /// each message of a batch: in between a key may be revoked, and a role may lose what it had.
 #[derive(Clone)]
 pub(super) struct Shown {
     bearer: Option<String>,
-    peer: Option<IpAddr>,
-    pub(super) transport: TransportKind,
+    asserted: Vec<(String, String)>,
+    /// Who is at the other end of the connection, where it is one of TLS.
+    tls: Option<Arc<TlsPeer>>,
+    /// From where.
+    pub(super) origin: Origin,
     pub(super) toolset: Option<String>,
 }
 
@@ -62,7 +70,7 @@ pub(super) async fn identify(
 ) -> Response {
     let toolset = path.iter().find(|(parameter, _)| *parameter == "toolset").map(|(_, name)| name.to_owned());
     let transport = transport_of(request.uri().path());
-    let shown = Shown::by(request.headers(), request.extensions(), transport, toolset);
+    let shown = Shown::by(&door, request.headers(), request.extensions(), transport, toolset);
     match shown.caller(&door).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
@@ -70,7 +78,7 @@ pub(super) async fn identify(
             next.run(request).await
         }
         Err(refused) => {
-            let response = refused.response(&door, shown.transport);
+            let response = refused.response(&door, shown.origin);
             body::discard(request.into_body(), door.options.read_within).await;
             response
         }
@@ -80,24 +88,33 @@ pub(super) async fn identify(
 impl Shown {
     /// What the head of a request to the door of `toolset` shows.
     pub(super) fn by(
+        door: &Door,
         headers: &HeaderMap,
         extensions: &Extensions,
         transport: TransportKind,
         toolset: Option<String>,
     ) -> Self {
-        let peer = extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address);
-        Self { bearer: bearer(headers).map(str::to_owned), peer, toolset, transport }
+        let asserted = asserted(headers, &door.options.authenticator.asserting_headers());
+        let origin = Origin { transport, peer: PeerAddress::of(extensions) };
+        let tls = extensions.get::<Arc<TlsPeer>>().cloned();
+        Self { bearer: bearer(headers).map(str::to_owned), asserted, tls, origin, toolset }
     }
 
     /// The caller by the gate and the registry of this moment, which belong together.
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
-        let origin = Origin { transport: self.transport, peer: self.peer };
         for _ in 0..TRIES_MAX {
-            let credentials = Credentials { bearer: self.bearer.as_deref(), peer: self.peer, ..Credentials::default() };
+            let certificate = self.tls.as_ref().map(|peer| peer.certificate()).transpose();
+            let certificate = certificate.map_err(|Untrusted| Refused::Unauthenticated(Unauthenticated::Invalid))?;
+            let credentials = Credentials {
+                bearer: self.bearer.as_deref(),
+                peer: self.origin.peer,
+                certificate: certificate.flatten(),
+                asserted: &self.asserted,
+            };
             let principal = door.options.authenticator.authenticate(credentials).await;
             let principal = principal.map_err(Refused::Unauthenticated)?;
             let state = door.service.registry().snapshot();
-            match Caller::into_state(principal, origin, state) {
+            match Caller::into_state(principal, self.origin, state) {
                 Some(caller) => return self.enter(caller),
                 None => tokio::time::sleep(TRY_AGAIN_AFTER).await,
             }
@@ -114,6 +131,11 @@ impl Shown {
 }
 
 impl Known {
+    /// Whoever showed `shown` and was let in as `caller` just now, as the caller of an answer.
+    pub(super) fn standing(door: &Arc<Door>, shown: &Shown, caller: &Caller) -> Standing {
+        Standing::new(Arc::new(Self { door: door.clone(), shown: shown.clone(), owner: caller.principal.clone() }))
+    }
+
     /// The caller of this moment.
     pub(super) async fn caller(&self) -> Result<Caller, Refused> {
         let caller = self.shown.caller(&self.door).await?;
@@ -134,6 +156,16 @@ impl Identity for Known {
     async fn caller(&self) -> Result<Caller, RpcError> {
         Self::caller(self).await.map_err(|refused| refused.error())
     }
+
+    async fn is_let_in(&self) -> bool {
+        Self::is_let_in(self).await
+    }
+}
+
+impl From<Lapsed> for Refused {
+    fn from(Lapsed: Lapsed) -> Self {
+        Self::Unauthenticated(Unauthenticated::Invalid)
+    }
 }
 
 impl Refused {
@@ -153,14 +185,15 @@ impl Refused {
         }
     }
 
-    /// The refusal of a whole request.
-    pub(super) fn response(&self, door: &Door, transport: TransportKind) -> Response {
+    /// The refusal of a whole request that came from `origin`.
+    pub(super) fn response(&self, door: &Door, origin: Origin) -> Response {
         let error = self.error();
         match self {
             Self::Unauthenticated(reason) => {
-                door.tell_of_refusal(transport, &error.message);
+                door.tell_of_refusal(origin, &error.message);
                 let mut response = refusal(StatusCode::UNAUTHORIZED, None, &error);
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(*reason));
+                let challenge = door.options.protected_resource.field(&Challenge::from(*reason));
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
                 response
             }
             Self::NoSuchToolset(_) => refusal(StatusCode::NOT_FOUND, None, &error),
@@ -169,11 +202,20 @@ impl Refused {
     }
 }
 
-pub(super) fn challenge(reason: Unauthenticated) -> HeaderValue {
-    HeaderValue::from_static(match reason {
-        Unauthenticated::Missing => "Bearer realm=\"tidegate\"",
-        Unauthenticated::Invalid => "Bearer realm=\"tidegate\", error=\"invalid_token\"",
-    })
+/// Of the headers those of `names`, in the order of the names. What cannot be read, or is too much, counts as said
+/// twice: that is refused wherever it counts, since nobody could say which one was meant.
+fn asserted(headers: &HeaderMap, names: &[String]) -> Vec<(String, String)> {
+    let mut asserted = Vec::new();
+    for name in names {
+        for value in headers.get_all(name) {
+            let value = std::str::from_utf8(value.as_bytes()).ok().filter(|value| value.len() <= ASSERTED_BYTES_MAX);
+            match value.filter(|_| asserted.len() < ASSERTED_MAX) {
+                Some(value) => asserted.push((name.clone(), value.to_owned())),
+                None => return vec![(name.clone(), String::new()); 2],
+            }
+        }
+    }
+    asserted
 }
 
 /// The token of `Authorization: Bearer …`; the scheme's case does not count (RFC 9110, 11.1).

@@ -5,6 +5,7 @@
 
 mod body;
 mod delete;
+mod fields;
 mod get;
 mod guard;
 mod health;
@@ -16,6 +17,7 @@ mod path;
 mod patience;
 mod places;
 mod post;
+mod protected;
 mod replay;
 mod response;
 mod rest;
@@ -30,18 +32,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Extensions;
 use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::event::Event;
-use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, Links, TransportKind};
+use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, Links, Origin};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use protected::{ProtectedResource, ProtectedResourceError, Published};
 pub use server::{RunningServer, serve};
 
 use self::places::{Place, Places};
 use crate::conversation::Bounds;
 use crate::metrics::Metrics;
+use crate::tls::Tls;
 
 /// Stock clients refuse longer SSE events than 1 MiB. Rows are counted before they are escaped,
 /// which at most doubles them but for control characters.
@@ -60,6 +65,10 @@ const CONVERSATION: Bounds = Bounds {
 pub struct HttpOptions {
     /// Finds out who calls.
     pub authenticator: Arc<dyn Authenticator>,
+    /// How TLS is spoken; none for plain HTTP.
+    pub tls: Option<Arc<Tls>>,
+    /// What clients of OAuth are told of the way in; it may change while the door is open.
+    pub protected_resource: Published,
     /// Opens links to stored results; none where no result is linked to.
     pub links: Option<Arc<dyn Links>>,
     /// Whether there is MCP at `/mcp`.
@@ -99,6 +108,8 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             authenticator: Arc::new(LetEverybodyIn),
+            tls: None,
+            protected_resource: Published::default(),
             links: None,
             has_mcp: true,
             has_sse: true,
@@ -137,6 +148,12 @@ pub(crate) struct Door {
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub IpAddr);
 
+impl PeerAddress {
+    fn of(extensions: &Extensions) -> Option<IpAddr> {
+        extensions.get::<Self>().map(|Self(address)| *address)
+    }
+}
+
 impl Door {
     pub(crate) fn new(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
         let events = service.registry().events().clone();
@@ -160,8 +177,9 @@ impl Door {
     }
 
     /// Tells log and metrics that a message was refused.
-    fn tell_of_refusal(&self, transport: TransportKind, reason: &str) {
-        self.service.registry().events().tell(Event::MessageRefused { transport, peer: None, reason });
+    fn tell_of_refusal(&self, origin: Origin, reason: &str) {
+        let Origin { transport, peer } = origin;
+        self.service.registry().events().tell(Event::MessageRefused { transport, peer, reason });
     }
 
     /// What the protocol must know of a caller. `streams_events` says that the answer must fit one SSE event.
@@ -214,6 +232,8 @@ fn routes(door: Arc<Door>) -> Router {
         }
     }
     asking
+        .route(protected::WELL_KNOWN, on_any(protected::metadata))
+        .route(&format!("{}/{{*path}}", protected::WELL_KNOWN), on_any(protected::metadata))
         .route("/health", on_get(health::health))
         .route("/ready", on_get(health::ready))
         .layer(axum::middleware::from_fn_with_state(door.clone(), guard::guard))

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tidegate_core::{Caller, TransportKind};
+use tidegate_core::{Caller, Origin};
 use tidegate_mcp::{
     Answer, AnswerStream, InFlight, Incoming, ListenStream, Notification, Rejection, RequestId, Revision, RpcError,
     decode,
@@ -14,19 +14,18 @@ use tidegate_mcp::{
 
 use super::body::Unread;
 use super::get::{event_id, replayed};
-use super::identify::{Known, Shown};
+use super::identify::{Known, Refused, Shown};
 use super::replay::{Lost, Replay};
 use super::response::{accepted, event_stream, json, message, refusal, streamed_json, too_many_sessions};
 use super::session::HttpSession;
 use super::sse::EventWriter;
 use super::{Door, HttpOptions, body, listen, mirror, sse};
 use crate::batch::with_callers;
+use crate::standing::{Lapsed, Standing};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
-
-const TRANSPORT: TransportKind = TransportKind::StreamableHttp;
 
 /// What the rest of the request needs to know of its head.
 struct Head {
@@ -42,11 +41,11 @@ pub(super) async fn post(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let read = read_message(&parts.headers, body, &door, TRANSPORT).await;
+    let read = read_message(&parts.headers, body, &door, shown.origin).await;
     // The body may have taken its time; what its sender may do is settled now.
     let caller = match shown.caller(&door).await {
         Ok(caller) => caller,
-        Err(refused) => return refused.response(&door, TRANSPORT),
+        Err(refused) => return refused.response(&door, shown.origin),
     };
     let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller, shown };
     match read {
@@ -55,7 +54,7 @@ pub(super) async fn post(
         Ok(Ok(Incoming::Response(response))) => hear_response(&door, &head, &response),
         Ok(Ok(Incoming::Batch(messages))) => answer_batch(&door, &head, messages).await,
         Ok(Err(rejection)) => {
-            door.tell_of_refusal(TRANSPORT, &rejection.error.message);
+            door.tell_of_refusal(head.shown.origin, &rejection.error.message);
             refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error)
         }
         Err(refusal) => *refusal,
@@ -80,10 +79,10 @@ pub(super) async fn read_message(
     headers: &HeaderMap,
     body: Body,
     door: &Door,
-    transport: TransportKind,
+    origin: Origin,
 ) -> Result<Result<Incoming, Rejection>, BoxedResponse> {
     let refuse = |status, message: &str| {
-        door.tell_of_refusal(transport, message);
+        door.tell_of_refusal(origin, message);
         Box::new(refusal(status, None, &RpcError::invalid_request(format!("Invalid request: {message}"))))
     };
     let HttpOptions { body_bytes_max, read_within, .. } = door.options;
@@ -128,16 +127,18 @@ async fn answer_modern(door: &Arc<Door>, head: &Head, request: tidegate_mcp::Req
     let checked = mirror::check(&head.headers, &request, door.service.registry(), &head.caller)
         .and_then(|()| door.service.revision_of(&request, None));
     if let Err(error) = checked {
-        door.tell_of_refusal(TRANSPORT, &error.message);
+        door.tell_of_refusal(head.shown.origin, &error.message);
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &error);
     }
     let id = request.id.clone();
-    match door.service.answer(request, &peer).await {
-        Answer::Silence => accepted(),
-        Answer::Whole(whole) => message(whole, true),
-        Answer::Listen(stream) => open_listening(door, head, &id, stream),
-        Answer::Stream(answer) if wants_events => event_stream(sse::body(answer)),
-        Answer::Stream(answer) => streamed_json(answer),
+    let mut standing = Known::standing(door, &head.shown, &head.caller);
+    match standing.during(door.service.answer(request, &peer)).await {
+        Err(lapsed) => Refused::from(lapsed).response(door, head.shown.origin),
+        Ok(Answer::Silence) => accepted(),
+        Ok(Answer::Whole(whole)) => message(door, whole, true),
+        Ok(Answer::Listen(stream)) => open_listening(door, head, &id, stream),
+        Ok(Answer::Stream(answer)) if wants_events => event_stream(sse::body(answer, standing)),
+        Ok(Answer::Stream(answer)) => streamed_json(answer, standing),
     }
 }
 
@@ -156,7 +157,7 @@ fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Re
     };
     let Some(place) = door.place(&head.caller) else { return too_many_sessions(Some(&request.id)) };
     let id = door.sessions.open(session, head.caller.principal.clone(), place);
-    let mut response = message(whole, false);
+    let mut response = message(door, whole, false);
     // An id is hexadecimal digits.
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(SESSION_ID, value);
@@ -194,18 +195,28 @@ async fn answer_legacy(
 ) -> Response {
     let peer = door.peer(&head.caller, Some(session.session.clone()), head.accepts_events);
     let id = request.id.clone();
-    match door.service.answer(request, &peer).await {
-        Answer::Silence => accepted(),
-        Answer::Whole(whole) => message(whole, false),
-        Answer::Listen(stream) => open_listening(door, head, &id, stream),
-        Answer::Stream(answer) if head.accepts_events && answer.may_notify() => resumable(door, &session, &id, answer),
-        Answer::Stream(answer) => streamed_json(answer),
+    let mut standing = Known::standing(door, &head.shown, &head.caller);
+    match standing.during(door.service.answer(request, &peer)).await {
+        Err(lapsed) => Refused::from(lapsed).response(door, head.shown.origin),
+        Ok(Answer::Silence) => accepted(),
+        Ok(Answer::Whole(whole)) => message(door, whole, false),
+        Ok(Answer::Listen(stream)) => open_listening(door, head, &id, stream),
+        Ok(Answer::Stream(answer)) if head.accepts_events && answer.may_notify() => {
+            resumable(door, &session, &id, answer, standing)
+        }
+        Ok(Answer::Stream(answer)) => streamed_json(answer, standing),
     }
 }
 
 /// A legacy event stream: a disconnect is no cancellation, so the call writes into a buffer on a
 /// task of its own, and the response reads from there.
-fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: Box<AnswerStream>) -> Response {
+fn resumable(
+    door: &Door,
+    session: &HttpSession,
+    id: &RequestId,
+    answer: Box<AnswerStream>,
+    standing: Standing,
+) -> Response {
     let Some((number, replay)) = session.open_stream() else {
         let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many event streams of this session are open");
         return refusal(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
@@ -217,7 +228,7 @@ fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: Box<Ans
         let written = tokio::select! {
             biased;
             () = ended.cancelled() => Ok(()),
-            written = write_events(answer, number, &replay, is_primed) => written,
+            written = write_events(answer, standing, number, &replay, is_primed) => written,
         };
         match written {
             Ok(()) => replay.end(),
@@ -229,6 +240,7 @@ fn resumable(door: &Door, session: &HttpSession, id: &RequestId, answer: Box<Ans
 
 async fn write_events(
     mut answer: Box<AnswerStream>,
+    mut standing: Standing,
     number: u64,
     replay: &Replay,
     is_primed: bool,
@@ -238,7 +250,8 @@ async fn write_events(
     if is_primed {
         replay.push(event, sse::priming_event(&event_id(number, event))).await?;
     }
-    while let Some(frame) = answer.next().await {
+    // What was kept for one who is let in no longer is lost to it.
+    while let Some(frame) = standing.next(&mut answer).await.map_err(|Lapsed| Lost)? {
         if !writer.is_open() {
             event += 1;
         }
@@ -280,9 +293,11 @@ async fn answer_batch(door: &Arc<Door>, head: &Head, messages: Vec<Result<Incomi
     let peer = door.peer(&head.caller, session, false);
     let known = Known { door: door.clone(), shown: head.shown.clone(), owner: head.caller.principal.clone() };
     let messages = with_callers(messages, Arc::new(known), head.caller.clone());
-    match door.service.answer_batch(messages, &peer).await {
-        Ok(Some(answers)) => json(StatusCode::OK, answers),
-        Ok(None) => accepted(),
-        Err(error) => refusal(StatusCode::BAD_REQUEST, None, &error),
+    let mut standing = Known::standing(door, &head.shown, &head.caller);
+    match standing.during(door.service.answer_batch(messages, &peer)).await {
+        Err(lapsed) => Refused::from(lapsed).response(door, head.shown.origin),
+        Ok(Ok(Some(answers))) => json(StatusCode::OK, answers),
+        Ok(Ok(None)) => accepted(),
+        Ok(Err(error)) => refusal(StatusCode::BAD_REQUEST, None, &error),
     }
 }

@@ -1,16 +1,24 @@
 //! Answers as HTTP responses.
 
-use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tidegate_mcp::{AnswerStream, Frame, Message, RequestId, RpcError};
+use tidegate_mcp::{AnswerStream, Frame, Hindrance, Message, RequestId, RpcError};
+
+use super::Door;
+use super::protected::Challenge;
+use super::rest::broken_off;
+use crate::standing::{Lapsed, Standing};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// Why an answer breaks off whose caller is let in no longer.
+pub(super) const LAPSED: &str = "its caller is let in no longer";
 
 /// A response with `status` and a whole JSON body.
 pub(super) fn json(status: StatusCode, body: Bytes) -> Response {
@@ -31,14 +39,46 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Response {
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 
-/// A whole message. Modern clients learn from the status that a method does not exist.
-pub(super) fn message(message: Message, is_modern: bool) -> Response {
+/// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much: older
+/// ones that hear of any other status give up their whole session, but for that of the way in.
+pub(super) fn message(door: &Door, message: Message, is_modern: bool) -> Response {
+    if let Some(hindrance) = &message.hindrance {
+        return hindered(door, hindrance, message.bytes, is_modern);
+    }
     let status = match message.error_code {
         Some(RpcError::METHOD_NOT_FOUND) if is_modern => StatusCode::NOT_FOUND,
         Some(RpcError::MISSING_CLIENT_CAPABILITY) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
     json(status, message.bytes)
+}
+
+/// A whole message to one who is hindered, in the words that HTTP has for it.
+fn hindered(door: &Door, hindrance: &Hindrance, bytes: Bytes, is_modern: bool) -> Response {
+    let published = &door.options.protected_resource;
+    let (status, field) = match hindrance {
+        // Where no way in is told, a challenge leads nowhere.
+        Hindrance::Unauthenticated if published.is_any() => {
+            (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.field(&Challenge::Missing))))
+        }
+        Hindrance::LacksScopes(scopes) => {
+            let challenge = Challenge::Scopes(scopes.clone());
+            (StatusCode::FORBIDDEN, Some((header::WWW_AUTHENTICATE, published.field(&challenge))))
+        }
+        Hindrance::RateLimited { retry_after } if is_modern => {
+            (StatusCode::TOO_MANY_REQUESTS, Some((header::RETRY_AFTER, seconds(*retry_after))))
+        }
+        Hindrance::Unauthenticated | Hindrance::RateLimited { .. } => (StatusCode::OK, None),
+    };
+    let mut response = json(status, bytes);
+    response.headers_mut().extend(field);
+    response
+}
+
+/// `time` as the value of `Retry-After`: whole seconds, rounded up; one where nothing is known.
+pub(super) fn seconds(time: Option<Duration>) -> HeaderValue {
+    let seconds = time.map_or(1, |time| time.as_secs() + u64::from(time.subsec_nanos() > 0));
+    HeaderValue::from(seconds.max(1))
 }
 
 /// 202 without a body.
@@ -48,13 +88,17 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// A streamed answer as one chunked JSON object. Notifications have no place in it.
-pub(super) fn streamed_json(answer: Box<AnswerStream>) -> Response {
-    let pieces = stream::unfold(answer, |mut answer| async move {
+/// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is let
+/// in no longer.
+pub(super) fn streamed_json(answer: Box<AnswerStream>, standing: Standing) -> Response {
+    let pieces = stream::unfold(Some((answer, standing)), |streaming| async move {
+        let (mut answer, mut standing) = streaming?;
         loop {
-            match answer.next().await? {
-                Frame::Piece(piece) => return Some((Ok::<_, Infallible>(piece), answer)),
-                Frame::Notification(_) => {}
+            match standing.next(&mut answer).await {
+                Ok(Some(Frame::Piece(piece))) => return Some((Ok(piece), Some((answer, standing)))),
+                Ok(Some(Frame::Notification(_))) => {}
+                Ok(None) => return None,
+                Err(Lapsed) => return Some((Err(broken_off(LAPSED).await), None)),
             }
         }
     });

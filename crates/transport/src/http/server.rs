@@ -9,9 +9,10 @@ use axum::extract::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
+use tidegate_core::{Origin, TransportKind};
 use tidegate_mcp::Service;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -21,9 +22,13 @@ use tower::ServiceExt;
 use super::patience::Impatient;
 use super::{Door, HttpOptions, PeerAddress, routes};
 use crate::metrics::Metrics;
+use crate::tls::TlsPeer;
 
 /// How often idle sessions are looked for and metrics are kept up.
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(10);
+/// The first line and the headers of a request are refused when there is more to come beyond that size, in bytes; what
+/// comes is read in pieces of at most as many. As many of what is written wait to be taken by the socket.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// How long to wait after the system refused a connection (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -118,25 +123,79 @@ async fn serve_connection(
     // Without it small events wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     let stream = Impatient::new(stream, door.options.write_within);
-    let service = app.map_request(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(PeerAddress(peer.ip()));
-        request.extensions_mut().insert(seat.clone());
-        request
-    });
-    let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(door.options.read_within);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-    let connection = connection.with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        // A broken connection is the client's affair.
-        _ = connection.as_mut() => {}
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            let _ = tokio::time::timeout(door.options.drain_within * 2, connection).await;
+    match &door.options.tls {
+        None => Connection { peer, seat, tls: None, app, door: &door, shutdown }.serve(stream).await,
+        Some(tls) => {
+            let shaken = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => None,
+                shaken = tls.accept(stream) => Some(shaken),
+            };
+            match shaken {
+                None => {}
+                Some(Ok((stream, of_tls))) => {
+                    Connection { peer, seat, tls: Some(of_tls), app, door: &door, shutdown }.serve(stream).await;
+                }
+                Some(Err(error)) => tell_of_handshake(&door, peer, &error),
+            }
         }
     }
     events.tell(Event::ConnectionClosed { transport });
+}
+
+/// Says why there is no connection. Who only looks whether the port is open is none of anybody's affairs.
+fn tell_of_handshake(door: &Door, peer: SocketAddr, error: &std::io::Error) {
+    use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    if !matches!(error.kind(), ConnectionReset | UnexpectedEof) {
+        door.tell_of_refusal(origin(peer), &format!("no TLS handshake: {error}"));
+    }
+}
+
+fn origin(peer: SocketAddr) -> Origin {
+    Origin { transport: TransportKind::StreamableHttp, peer: Some(peer.ip()) }
+}
+
+/// A connection on which requests are about to come.
+struct Connection<'a> {
+    peer: SocketAddr,
+    seat: Seat,
+    tls: Option<Arc<TlsPeer>>,
+    app: Router,
+    door: &'a Door,
+    shutdown: CancellationToken,
+}
+
+impl Connection<'_> {
+    /// Answers until the client goes, or the server shuts down.
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self { peer, seat, tls, app, door, shutdown } = self;
+        let service = app.map_request(move |mut request: Request<Incoming>| {
+            let extensions = request.extensions_mut();
+            extensions.insert(PeerAddress(peer.ip()));
+            extensions.insert(seat.clone());
+            if let Some(tls) = &tls {
+                extensions.insert(tls.clone());
+            }
+            request
+        });
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(door.options.read_within).max_buf_size(HEAD_BYTES_MAX);
+        let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        let connection = connection.with_upgrades();
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            served = connection.as_mut() => {
+                // A broken connection is the client's affair, but whoever looks for the bound on heads is told of.
+                if served.is_err_and(|error| error.is_parse_too_large()) {
+                    door.tell_of_refusal(origin(peer), "the head of the request is too large");
+                }
+            }
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(door.options.drain_within * 2, connection).await;
+            }
+        }
+    }
 }
 
 async fn drain(door: &Door, connections: &TaskTracker) {

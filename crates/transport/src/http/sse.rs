@@ -2,13 +2,16 @@
 //!
 //! JSON text on one line needs no further framing: its line feeds are escaped.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream;
 use tidegate_mcp::{AnswerStream, Frame};
+
+use super::response::LAPSED;
+use super::rest::broken_off;
+use crate::standing::{Lapsed, Standing};
 
 pub(super) const DATA: &[u8] = b"data: ";
 /// The end of an event.
@@ -83,23 +86,25 @@ fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {
     bytes
 }
 
-/// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call.
-pub(super) fn body(answer: Box<AnswerStream>) -> Body {
-    let state = Some((answer, EventWriter::new()));
+/// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call. It breaks off when its
+/// caller is let in no longer.
+pub(super) fn body(answer: Box<AnswerStream>, standing: Standing) -> Body {
+    let state = Some((answer, standing, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {
-        let (mut answer, mut writer) = state?;
-        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, answer.next()).await {
+        let (mut answer, mut standing, mut writer) = state?;
+        let frame = match tokio::time::timeout(KEEP_ALIVE_EVERY, standing.next(&mut answer)).await {
             Ok(frame) => frame,
             // A comment has no place within an event.
-            Err(_) if writer.is_open() => answer.next().await,
-            Err(_) => return Some((Ok::<_, Infallible>(KEEP_ALIVE), Some((answer, writer)))),
+            Err(_) if writer.is_open() => standing.next(&mut answer).await,
+            Err(_) => return Some((Ok(KEEP_ALIVE), Some((answer, standing, writer)))),
         };
         match frame {
-            Some(frame) => {
+            Ok(Some(frame)) => {
                 let bytes = writer.frame(frame, None);
-                Some((Ok(bytes), Some((answer, writer))))
+                Some((Ok(bytes), Some((answer, standing, writer))))
             }
-            None => writer.end().map(|bytes| (Ok(bytes), None)),
+            Ok(None) => writer.end().map(|bytes| (Ok(bytes), None)),
+            Err(Lapsed) => Some((Err(broken_off(LAPSED).await), None)),
         }
     }))
 }

@@ -4,6 +4,9 @@
 //! - `request`: what clients of each era send; `door`: the same without a socket, for tests in which time stands still.
 //! - `guard`, `bodies`, `mirror`: what is refused before a message counts, and that the connection lives on.
 //! - `identity`: who calls, asked again for each message.
+//! - `challenges`: what is told to who is not let in, or not yet; `intruders`: what is shown wrongly, over every transport;
+//!   `revoked`: that who is let in no longer hears no more of what it began.
+//! - `tls`: connections over TLS, and certificates of clients.
 //! - `status`: which status each answer has.
 //! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen;
 //!   `asking`: what both are asked.
@@ -18,6 +21,7 @@
 
 mod asking;
 mod bodies;
+mod challenges;
 mod connections;
 mod door;
 mod events;
@@ -25,6 +29,7 @@ mod figures;
 mod guard;
 pub(super) mod http_sse;
 pub(crate) mod identity;
+mod intruders;
 mod level;
 mod listen;
 mod mirror;
@@ -33,12 +38,14 @@ pub(super) mod request;
 mod rest;
 mod results;
 mod resume;
+mod revoked;
 mod sessions;
 mod sharing;
 mod shutdown;
 mod status;
 mod streaming;
 mod subscriptions;
+mod tls;
 pub(super) mod web_socket;
 pub(super) mod wire;
 

@@ -2,6 +2,7 @@
 //!
 //! - `host`, `garden`, `schema`: a registry whose tools do what their arguments say, and the check of every message heard;
 //!   shared with the tests of the language.
+//! - `scene`, `signer`: tokens, and gates that take them; shared with the tests of gates.
 //! - `ledger`: what a client has asked on a connection that many requests share.
 //! - `stdio`: a client over a pipe in memory.
 //! - `bridge`: the same, with a server at the far end of a connection that breaks.
@@ -20,6 +21,12 @@ mod host;
 mod http;
 mod ledger;
 mod scenario;
+#[path = "../../../auth/tests/it/scene.rs"]
+#[allow(dead_code, reason = "the tests of gates need more of it")]
+mod scene;
 #[path = "../../../mcp/tests/it/schema.rs"]
 mod schema;
+#[path = "../../../auth/tests/it/signer.rs"]
+#[allow(dead_code, reason = "the tests of gates need more of it")]
+mod signer;
 mod stdio;

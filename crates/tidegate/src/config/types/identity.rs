@@ -10,7 +10,15 @@ use super::Config;
 use crate::config::quantities::{OneOrMany, SecretText, Time};
 
 /// What is said where nothing is.
-static NOTHING: AuthEntry = AuthEntry { keys: None, tokens: None, anonymous: Vec::new(), local: None };
+static NOTHING: AuthEntry = AuthEntry {
+    keys: None,
+    tokens: None,
+    oauth: None,
+    certificates: Vec::new(),
+    proxy: None,
+    anonymous: Vec::new(),
+    local: None,
+};
 
 impl Config {
     /// How callers prove who they are; nothing is said if nothing stands there.
@@ -51,15 +59,22 @@ pub(crate) struct RoleEntry {
 pub(crate) struct AuthEntry {
     /// The file of API keys, which tidegate key add writes; relative to this file.
     pub(crate) keys: Option<PathBuf>,
-    /// Signed tokens.
+    /// Tokens of an issuer.
     pub(crate) tokens: Option<TokensEntry>,
+    /// What clients of OAuth are told, so that they find the way to a token by themselves.
+    pub(crate) oauth: Option<OauthEntry>,
+    /// Certificates of TLS clients (server.tls.client_ca), and who they are; of two that fit, the first counts.
+    pub(crate) certificates: Vec<CertificateEntry>,
+    /// A proxy that says in headers who calls.
+    pub(crate) proxy: Option<ProxyEntry>,
     /// Roles of callers who show nothing; without any they are refused.
     pub(crate) anonymous: Vec<String>,
     /// Roles of the user who starts the process (stdio, command line); everything unless said.
     pub(crate) local: Option<Vec<String>>,
 }
 
-/// Signed tokens (JWT) that are accepted.
+/// Tokens of an issuer that are accepted: signed ones (JWT), or any that the issuer is asked about. One of jwks,
+/// jwks_url, discovery, public_key, secret and introspection says how they are checked.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokensEntry {
@@ -67,16 +82,82 @@ pub(crate) struct TokensEntry {
     pub(crate) issuer: String,
     /// Whom they must be for (aud); one of these.
     pub(crate) audience: OneOrMany,
-    /// Algorithms that are accepted, such as RS256, ES256 or EdDSA.
+    /// Algorithms that are accepted, such as RS256, ES256 or EdDSA; not needed with introspection.
+    #[serde(default)]
     pub(crate) algorithms: Vec<String>,
     /// A file of keys (JWKS), relative to this file.
     pub(crate) jwks: Option<PathBuf>,
+    /// The address of the issuer's keys (JWKS), which are fetched again and again.
+    pub(crate) jwks_url: Option<String>,
+    /// Whether the issuer's own metadata say where its keys are.
+    #[serde(default)]
+    pub(crate) discovery: bool,
     /// A public key file (PEM), relative to this file.
     pub(crate) public_key: Option<PathBuf>,
     /// A shared secret, for HS256 and its kin. Write it as ${VARIABLE} or ${file:PATH}.
     pub(crate) secret: Option<SecretText>,
+    /// Where the issuer is asked about each token, which may then be any text.
+    pub(crate) introspection: Option<IntrospectionEntry>,
     /// How far clocks may differ; 30s unless said.
     pub(crate) leeway: Option<Time>,
     /// The claim that names the caller's tenant.
     pub(crate) tenant_claim: Option<String>,
+}
+
+/// Where the issuer is asked about tokens (RFC 7662), and as whom.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IntrospectionEntry {
+    /// The introspection endpoint.
+    pub(crate) url: String,
+    /// Under which name the issuer knows this node.
+    pub(crate) client_id: String,
+    /// What proves it. Write it as ${VARIABLE} or ${file:PATH}.
+    pub(crate) client_secret: SecretText,
+}
+
+/// What clients of OAuth are told (RFC 9728).
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OauthEntry {
+    /// The address of this node as clients write it, such as https://data.example.com/mcp. It is what tokens are for,
+    /// so it should be the audience of auth.tokens.
+    pub(crate) resource: String,
+    /// Where tokens are issued; the issuer of auth.tokens unless said.
+    #[serde(default)]
+    pub(crate) authorization_servers: Vec<String>,
+    /// Scopes that a client should ask for at first. Tools may demand more.
+    #[serde(default)]
+    pub(crate) scopes: Vec<String>,
+}
+
+/// A certificate of a TLS client, and who shows it. One of subject and alternative_name says which.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CertificateEntry {
+    /// Who shows it.
+    pub(crate) name: String,
+    /// Its whole subject, the most specific part first: CN=etl,O=Example.
+    pub(crate) subject: Option<String>,
+    /// One of its alternative names, with its sort: dns:host, email:address, ip:address or uri:spiffe://example/robot.
+    pub(crate) alternative_name: Option<String>,
+    /// The roles of whoever shows it.
+    #[serde(default)]
+    pub(crate) roles: Vec<String>,
+    /// The tenant that it belongs to.
+    pub(crate) tenant: Option<String>,
+}
+
+/// A proxy that has found out who calls and says so in headers. It must take these headers away from what callers send.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProxyEntry {
+    /// The addresses or networks that it calls from. From anywhere else the headers count for nothing.
+    pub(crate) networks: Vec<String>,
+    /// The header that names the caller.
+    pub(crate) user: String,
+    /// The header that names the caller's tenant.
+    pub(crate) tenant: Option<String>,
+    /// The header that names the caller's roles, with commas between them; without it callers have none.
+    pub(crate) roles: Option<String>,
 }

@@ -5,6 +5,7 @@ mod databases;
 mod identity;
 mod offers;
 mod results;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,9 +17,12 @@ use serde_json::{Map, Value};
 use super::quantities::{RowBound, Size, SizeBound, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
-pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
+pub(crate) use identity::{
+    AuthEntry, CertificateEntry, IntrospectionEntry, OauthEntry, ProxyEntry, RoleEntry, TokensEntry,
+};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
+pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
 /// The configuration of a Tidegate node.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -58,6 +62,8 @@ pub(crate) struct Config {
 pub(crate) struct ServerEntry {
     /// Address to listen on; 127.0.0.1:7070 unless said.
     pub(crate) listen: Option<String>,
+    /// TLS, and the certificates of clients; without it the node speaks plain HTTP.
+    pub(crate) tls: Option<TlsEntry>,
     /// Host names that requests may be addressed to, beside this machine's.
     pub(crate) allow_hosts: Vec<String>,
     /// Web page origins that may call, beside those of this machine.
@@ -124,6 +130,9 @@ pub(crate) struct ToolEntry {
     /// Access names that a caller must hold, all of them.
     #[serde(default)]
     pub(crate) access: Vec<String>,
+    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same.
+    #[serde(default)]
+    pub(crate) scopes: Vec<String>,
     /// Where calls may come from; anywhere unless said.
     #[serde(default)]
     pub(crate) from: FromEntry,

@@ -35,6 +35,9 @@ pub(crate) struct ResourceEntry {
     /// Access names that a caller must hold, all of them.
     #[serde(default)]
     pub(crate) access: Vec<String>,
+    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same.
+    #[serde(default)]
+    pub(crate) scopes: Vec<String>,
     /// Where calls may come from; anywhere unless said.
     #[serde(default)]
     pub(crate) from: FromEntry,
@@ -63,6 +66,9 @@ pub(crate) struct PromptEntry {
     /// Access names that a caller must hold, all of them.
     #[serde(default)]
     pub(crate) access: Vec<String>,
+    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same.
+    #[serde(default)]
+    pub(crate) scopes: Vec<String>,
     /// Where calls may come from; anywhere unless said.
     #[serde(default)]
     pub(crate) from: FromEntry,

@@ -23,6 +23,16 @@ fn a_sound_configuration_is_said_to_be_one() {
 }
 
 #[test]
+fn files_of_tls_are_looked_at_before_a_node_starts() {
+    let said = check("server:\n  tls: {certificate: cert.pem, key: key.pem, client_crl: gone.pem}\n");
+    assert!(said.contains("server.tls.client_crl: says nothing without client_ca"), "{said}");
+    assert!(said.contains("server.tls: ") && said.contains("cert.pem cannot be read"), "{said}");
+    let said = check("server: {tls: {certificate: a, key: b, min_version: '1.1', clients: optional}}\n");
+    assert!(said.contains("server.tls.min_version: "), "{said}");
+    assert!(said.contains("server.tls.clients: unknown key"), "{said}");
+}
+
+#[test]
 fn the_shape_is_complained_of_all_at_once() {
     insta::assert_snapshot!(check("serve: {}\nlimits: {timeout: 60, inline_rows: lots}\ntools: {}\ntoolsets: {a: b}\nroles: [{toolset: [a]}]\n"), @r"
     error: the configuration cannot be used

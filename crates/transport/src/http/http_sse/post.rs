@@ -23,19 +23,19 @@ pub(in crate::http) async fn post(
     request: Request,
 ) -> Response {
     let Some(session) = door.streams.get(&id, &caller.principal) else {
-        door.tell_of_refusal(shown.transport, NO_SUCH_SESSION);
+        door.tell_of_refusal(shown.origin, NO_SUCH_SESSION);
         body::discard(request.into_body(), door.options.read_within).await;
         return no_such_session();
     };
     let (parts, body) = request.into_parts();
-    let read = read_message(&parts.headers, body, &door, shown.transport).await;
+    let read = read_message(&parts.headers, body, &door, shown.origin).await;
     // The body may have taken its time; what its sender may do is settled now.
-    let transport = shown.transport;
+    let origin = shown.origin;
     shown.toolset = session.toolset.clone();
     let known = Arc::new(Known { door: door.clone(), shown, owner: session.owner.clone() });
     let caller = match known.caller().await {
         Ok(caller) => caller,
-        Err(refused) => return refused.response(&door, transport),
+        Err(refused) => return refused.response(&door, origin),
     };
     let mut incoming = match read {
         Ok(Ok(incoming)) => incoming,
@@ -44,7 +44,7 @@ pub(in crate::http) async fn post(
                 // Who waits for an answer of that id waits for it on the stream.
                 session.conversation.refuse(Some(id), &rejection.error).await;
             } else {
-                door.tell_of_refusal(transport, &rejection.error.message);
+                door.tell_of_refusal(origin, &rejection.error.message);
             }
             return refusal(StatusCode::BAD_REQUEST, rejection.id.as_ref(), &rejection.error);
         }

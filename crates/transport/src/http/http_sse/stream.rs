@@ -18,6 +18,7 @@ use crate::http::identify::Known;
 use crate::http::places::Place;
 use crate::http::sse;
 use crate::outbox::{Outbox, Outgoing};
+use crate::standing::ASK_EVERY;
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
 
@@ -45,7 +46,7 @@ impl EventStream {
         let service = known.door.service.clone();
         let versions = service.registry().versions();
         service.registry().events().tell(Event::ConnectionOpened { transport: TRANSPORT });
-        let (conversation, outbox) = Conversation::open(service, TRANSPORT, CONVERSATION);
+        let (conversation, outbox) = Conversation::open(service, known.shown.origin, CONVERSATION);
         let session = StreamSession::new(conversation, known.owner.clone(), known.shown.toolset.clone());
         let id = known.door.streams.insert(session.clone());
         let endpoint = format!("event: endpoint\ndata: {mount}/mcp/messages/{id}\n\n");
@@ -59,6 +60,10 @@ impl EventStream {
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if let Some(bytes) = self.waiting.take() {
             return Some(bytes);
+        }
+        // Also while a long message leaves.
+        if self.open.is_some() && self.ask_at <= Instant::now() && !self.is_let_in().await {
+            return None;
         }
         if let Some(message) = &mut self.open {
             // What a slow client reads is a use of its session.
@@ -92,6 +97,7 @@ impl EventStream {
                         Outgoing::Whole(message) => Some(self.event(&message)),
                         spooled @ Outgoing::Spooled(_) => {
                             self.open = Some(spooled);
+                            self.ask_at = self.ask_at.min(Instant::now() + ASK_EVERY);
                             Some(self.opening(0).freeze())
                         }
                     };
@@ -117,7 +123,8 @@ impl EventStream {
     }
 
     async fn is_let_in(&mut self) -> bool {
-        self.ask_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
+        let every = if self.open.is_some() { ASK_EVERY } else { sse::KEEP_ALIVE_EVERY };
+        self.ask_at = Instant::now() + every;
         self.known.is_let_in().await
     }
 

@@ -13,6 +13,7 @@ use super::accept::Accept;
 use super::blocks::Blocks;
 use super::pieces::{Begun, Encoding, Pieces};
 use super::problem::{Problem, Sort};
+use crate::standing::Standing;
 
 /// The job that answered, for `/rest/jobs/{id}`.
 const JOB: HeaderName = HeaderName::from_static("tidegate-job");
@@ -26,9 +27,14 @@ pub(super) const TRUNCATED: HeaderName = HeaderName::from_static("tidegate-trunc
 const CURSOR: HeaderName = HeaderName::from_static("tidegate-cursor");
 
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
-pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> Result<Response, Problem> {
+pub(super) async fn answer(
+    mut reply: Reply,
+    mut standing: Standing,
+    accept: &Accept,
+    parts: &Parts,
+) -> Result<Response, Problem> {
     let job = reply.job().id().to_string();
-    let first = first(&mut reply).await;
+    let first = standing.during(first(&mut reply)).await.map_err(|lapsed| Problem::refused(&lapsed.into()))?;
     if let ReplyEvent::Chunk(Chunk::Block(content)) = &first
         && let Some((media_type, bytes)) = file(content).filter(|(media_type, _)| accept.takes_file(media_type))
     {
@@ -52,7 +58,7 @@ pub(super) async fn answer(mut reply: Reply, accept: &Accept, parts: &Parts) -> 
             )
         }
     };
-    let mut response = begun(Pieces::new(reply, encoding, first).begin().await?, parts);
+    let mut response = begun(Pieces::new(reply, Some(standing), encoding, first).begin().await?, parts);
     let headers = response.headers_mut();
     describe(headers, &head, &job);
     beside(headers);

@@ -1,5 +1,7 @@
 //! From a request to the one call that it asks for.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method};
@@ -8,7 +10,7 @@ use serde_json::{Map, Value};
 use tidegate_core::{AnswerFormat, Call, Caller, Target};
 
 use super::super::Door;
-use super::super::identify::Shown;
+use super::super::identify::{Known, Shown};
 use super::accept::Accept;
 use super::answer::answer;
 use super::arguments::{
@@ -60,7 +62,7 @@ impl Route {
 
 /// Calls what `route` asks for and answers in the form that the request accepts.
 pub(super) async fn call(
-    door: &Door,
+    door: &Arc<Door>,
     route: &Route,
     parts: &Parts,
     body: Body,
@@ -84,12 +86,13 @@ pub(super) async fn call(
         }
         arguments.insert(name, value);
     }
+    let standing = Known::standing(door, shown, &caller);
     let mut call = Call::new(Target::Tool(asked.tool.to_owned()), caller);
     call.arguments = arguments;
     call.format = Some(accept.best());
     trace(&mut call, &parts.headers);
     let reply = door.service.registry().call(call)?;
-    answer(reply, &accept, parts).await
+    answer(reply, standing, &accept, parts).await
 }
 
 /// Takes over what the headers say of tracing.

@@ -15,6 +15,7 @@ mod pieces;
 mod problem;
 mod route;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -22,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use tidegate_core::{Caller, TransportKind};
+use tidegate_core::{Caller, Origin, TransportKind};
 
 pub(super) use self::accept::{Accept, quality};
 pub(super) use self::answer::{begun, describe, first, told};
@@ -33,7 +34,7 @@ pub(super) use self::pieces::{Begun, Encoding, Pieces, broken_off};
 pub(super) use self::problem::{Problem, Sort};
 use self::route::Route;
 use super::identify::Shown;
-use super::{Door, body};
+use super::{Door, PeerAddress, body};
 
 /// Which pages may load an answer without asking: a GET of another site's page has no `Origin` to be refused for.
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
@@ -42,20 +43,19 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answered = respond(&door, &parts, body).await;
-    finish(&door, answered)
+    finish(&door, PeerAddress::of(&parts.extensions), answered)
 }
 
 /// The response to a request that was answered or refused: refusals are told, and pages of others get nothing of it.
-pub(super) fn finish(door: &Door, answered: Result<Response, Problem>) -> Response {
+pub(super) fn finish(door: &Door, peer: Option<IpAddr>, answered: Result<Response, Problem>) -> Response {
     let mut response = answered.unwrap_or_else(|problem| {
         if problem.is_of_message() {
-            door.tell_of_refusal(TransportKind::Rest, problem.detail());
+            door.tell_of_refusal(Origin { transport: TransportKind::Rest, peer }, problem.detail());
         }
-        problem.response()
+        problem.response(door)
     });
     let headers = response.headers_mut();
-    // What data holds is no page, whatever it looks like, and no part of the page of somebody else.
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // What data holds is no part of the page of somebody else.
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
@@ -72,7 +72,7 @@ async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response
     if route == Route::Page {
         return Ok(page::page());
     }
-    let shown = Shown::by(&parts.headers, &parts.extensions, TransportKind::Rest, None);
+    let shown = Shown::by(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
     let caller = match shown.caller(door).await {
         Ok(caller) => caller,
         Err(refused) => return Err(discarding(door, body, Problem::refused(&refused)).await),

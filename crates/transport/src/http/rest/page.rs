@@ -19,8 +19,6 @@ pub(super) fn page() -> Response {
     let mut response = Response::new(Body::from(PAGE.replace(NONCE, &nonce)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     // A nonce is hexadecimal digits.
     headers.extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
     response

@@ -13,10 +13,13 @@ use futures::{FutureExt, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use tidegate_core::{Chunk, Error, Metadata, Outcome, Reply, ReplyEvent};
+use tokio::time::timeout_at;
 
 use super::answer::told;
 use super::blocks::Blocks;
 use super::problem::Problem;
+use crate::http::response::LAPSED;
+use crate::standing::{Lapsed, Standing};
 
 /// Pieces of a short answer that are joined to one response; a piece is at most some 64 KiB.
 const JOINED_PIECES_MAX: usize = 4;
@@ -34,6 +37,8 @@ pub(in super::super) enum Encoding {
 /// An answer on its way. Dropping it cancels the call.
 pub(in super::super) struct Pieces {
     reply: Reply,
+    /// Whether its caller is still let in; none for who came by a link, which lets in by itself.
+    standing: Option<Standing>,
     encoding: Encoding,
     /// An event that was read before.
     first: Option<ReplyEvent>,
@@ -58,14 +63,19 @@ pub(in super::super) enum Begun {
 
 impl Pieces {
     /// The bytes of `reply`, which begins with `first`.
-    pub(in super::super) fn new(reply: Reply, encoding: Encoding, first: Option<ReplyEvent>) -> Self {
-        Self { reply, encoding, first, ready: VecDeque::new(), end: None }
+    pub(in super::super) fn new(
+        reply: Reply,
+        standing: Option<Standing>,
+        encoding: Encoding,
+        first: Option<ReplyEvent>,
+    ) -> Self {
+        Self { reply, standing, encoding, first, ready: VecDeque::new(), end: None }
     }
 
     /// Waits for the first bytes. A short answer is over by then, or nearly so: it needs no chunks, and if it failed it
     /// is nothing but a problem.
     pub(in super::super) async fn begin(mut self) -> Result<Begun, Problem> {
-        if let Some(piece) = self.produce().await {
+        if let Some(piece) = self.produce_for_caller().await.map_err(|lapsed| Problem::refused(&lapsed.into()))? {
             self.ready.push_back(piece);
             tokio::task::yield_now().await;
         }
@@ -83,7 +93,19 @@ impl Pieces {
         }
     }
 
-    /// The next bytes; none at the end.
+    /// The next bytes, if the caller is still let in.
+    async fn produce_for_caller(&mut self) -> Result<Option<Bytes>, Lapsed> {
+        loop {
+            let Some(standing) = &mut self.standing else { return Ok(self.produce().await) };
+            standing.ask().await?;
+            let asks_at = standing.asks_at();
+            if let Ok(produced) = timeout_at(asks_at, self.produce()).await {
+                return Ok(produced);
+            }
+        }
+    }
+
+    /// The next bytes; none at the end. Whoever stops waiting loses nothing.
     async fn produce(&mut self) -> Option<Bytes> {
         while self.end.is_none() {
             let event = match self.first.take() {
@@ -126,7 +148,10 @@ impl Pieces {
         let ready = self.ready.pop_front();
         let next = match ready {
             Some(piece) => Some(piece),
-            None => self.produce().await,
+            None => match self.produce_for_caller().await {
+                Ok(next) => next,
+                Err(Lapsed) => return Some(Err(broken_off(LAPSED).await)),
+            },
         };
         if let Some(piece) = next {
             return Some(Ok(piece));

@@ -6,9 +6,12 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind, Unauthenticated};
+use tidegate_core::{Error, ErrorKind};
 
-use super::super::identify::{Refused, challenge};
+use super::super::Door;
+use super::super::identify::Refused;
+use super::super::protected::Challenge;
+use super::super::response::seconds;
 
 /// The media type of every problem.
 pub(super) const PROBLEM: &str = "application/problem+json";
@@ -143,25 +146,33 @@ struct Parts {
     /// Further members of the body.
     members: Map<String, Value>,
     header: Option<(HeaderName, HeaderValue)>,
+    challenge: Option<Challenge>,
     is_of_message: bool,
 }
 
 impl Problem {
     /// A request that never became a call.
     pub(in super::super) fn new(sort: Sort, detail: String) -> Self {
-        Self(Box::new(Parts { sort, detail, members: Map::new(), header: None, is_of_message: true }))
+        Self(Box::new(Parts { sort, detail, members: Map::new(), header: None, challenge: None, is_of_message: true }))
     }
 
     /// A caller who is not let in.
     pub(in super::super) fn refused(refused: &Refused) -> Self {
         let detail = refused.error().message;
         match refused {
-            Refused::Unauthenticated(reason) => Self::new(Sort::Call(ErrorKind::Unauthenticated), detail)
-                .with_header(header::WWW_AUTHENTICATE, challenge(*reason)),
+            Refused::Unauthenticated(reason) => {
+                Self::new(Sort::Call(ErrorKind::Unauthenticated), detail).challenging(Challenge::from(*reason))
+            }
             Refused::NoSuchToolset(_) => Self::new(Sort::Call(ErrorKind::NotFound), detail),
             Refused::Changing => Self::new(Sort::Call(ErrorKind::Unavailable), detail)
                 .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
         }
+    }
+
+    /// The same with what the caller lacks.
+    pub(in super::super) fn challenging(mut self, challenge: Challenge) -> Self {
+        self.0.challenge = Some(challenge);
+        self
     }
 
     /// The same with the methods that are taken.
@@ -212,13 +223,15 @@ impl Problem {
         body
     }
 
-    pub(in super::super) fn response(self) -> Response {
+    pub(in super::super) fn response(self, door: &Door) -> Response {
         let mut response = Response::new(Body::from(self.json().to_string()));
         *response.status_mut() = self.0.sort.status();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.extend(self.0.header);
+        let challenge = self.0.challenge.map(|challenge| door.options.protected_resource.field(&challenge));
+        headers.extend(challenge.map(|challenge| (header::WWW_AUTHENTICATE, challenge)));
         response
     }
 }
@@ -231,7 +244,14 @@ impl From<Error> for Problem {
         let mut problem = Self::new(Sort::Call(error.kind()), detail);
         problem.0.is_of_message = false;
         if error.kind() == ErrorKind::Unauthenticated {
-            problem = problem.with_header(header::WWW_AUTHENTICATE, challenge(Unauthenticated::Missing));
+            problem = problem.challenging(Challenge::Missing);
+        }
+        if !error.scopes().is_empty() {
+            problem = problem.challenging(Challenge::Scopes(error.scopes().to_vec()));
+            problem.0.members.insert("scopes".to_owned(), json!(error.scopes()));
+        }
+        if error.kind() == ErrorKind::RateLimited {
+            problem = problem.with_header(header::RETRY_AFTER, seconds(error.retry_after()));
         }
         let members = &mut problem.0.members;
         if !error.violations().is_empty() {

@@ -14,6 +14,7 @@ use super::conditions::{Given, given};
 use super::range::Part;
 use super::route::Route;
 use super::tag::Tag;
+use crate::standing::Standing;
 
 /// What stays as it is need not be asked for again, for about as long as a link lives.
 const KEPT: HeaderValue = HeaderValue::from_static("private, max-age=300, immutable");
@@ -33,12 +34,18 @@ struct Representation {
 /// Waits for the first words of `reply`. Until then a failure is a problem with its status.
 pub(super) async fn answer(
     mut reply: Reply,
+    mut standing: Option<Standing>,
     route: &Route,
     asked: &mut Asked,
     parts: &Parts,
 ) -> Result<Response, Problem> {
     let job = reply.job().id().to_string();
-    let (head, encoding, first) = match first(&mut reply).await {
+    let begins = first(&mut reply);
+    let begins = match &mut standing {
+        Some(standing) => standing.during(begins).await.map_err(|lapsed| Problem::refused(&lapsed.into()))?,
+        None => begins.await,
+    };
+    let (head, encoding, first) = match begins {
         ReplyEvent::End(Outcome::Failed(error)) => return Err(error.into()),
         ReplyEvent::Chunk(Chunk::Body(head)) => (head, Encoding::Body, None),
         // A manifest is text.
@@ -56,7 +63,7 @@ pub(super) async fn answer(
         Given::Whole => None,
         Given::Part(part) => Some(part),
     };
-    let pieces = Pieces::new(reply, encoding, first).begin().await?;
+    let pieces = Pieces::new(reply, standing, encoding, first).begin().await?;
     Ok(representation.response(pieces, part, route, asked, parts))
 }
 

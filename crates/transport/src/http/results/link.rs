@@ -3,34 +3,44 @@
 //! A link is a key to one result for a short time. It stands in the address, so nothing of it is ever told: neither in
 //! an answer nor in the log.
 
+use std::sync::Arc;
+
 use axum::extract::Query;
 use axum::http::Uri;
-use axum::http::header;
 use axum::http::request::Parts;
-use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind, Unauthenticated};
+use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind};
 
-use super::super::identify::{Shown, challenge};
+use super::super::identify::{Known, Shown};
+use super::super::protected::Challenge;
 use super::super::rest::{Kind, Parameter, Problem, Sort};
 use super::super::{Door, PeerAddress};
 use super::route::Route;
+use crate::standing::Standing;
 
 /// Stands for the key of whoever made the link.
 pub(super) const LINK: Parameter = Parameter::new("link", Kind::Text, "A link to this one result, instead of a key");
 
-/// The caller by the link of the address, if it has one, else by what the headers show.
-pub(super) async fn caller(door: &Door, parts: &Parts, route: &Route) -> Result<Caller, Problem> {
+/// The caller by the link of the address, if it has one, else by what the headers show; that is asked again while the
+/// answer streams.
+pub(super) async fn caller(
+    door: &Arc<Door>,
+    parts: &Parts,
+    route: &Route,
+) -> Result<(Caller, Option<Standing>), Problem> {
     let Some(link) = shown_link(&parts.uri) else {
-        let shown = Shown::by(&parts.headers, &parts.extensions, TransportKind::Rest, None);
-        return shown.caller(door).await.map_err(|refused| Problem::refused(&refused));
+        let shown = Shown::by(door, &parts.headers, &parts.extensions, TransportKind::Rest, None);
+        let caller = shown.caller(door).await.map_err(|refused| Problem::refused(&refused))?;
+        let standing = Known::standing(door, &shown, &caller);
+        return Ok((caller, Some(standing)));
     };
     let opened = door.options.links.as_ref().and_then(|links| links.opened_by(&route.id, &link));
     let maker = opened.ok_or_else(not_opened)?;
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
-        _ => parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address),
+        _ => PeerAddress::of(&parts.extensions),
     };
-    Ok(Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker })
+    Ok((Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker }, None))
 }
 
 /// The link of an address. Whether there is more than one is asked later, of those who are let in.
@@ -42,10 +52,8 @@ fn shown_link(uri: &Uri) -> Option<String> {
 /// The same whether the result exists or not.
 fn not_opened() -> Problem {
     let detail = "the link opens nothing here: it is for another result, or its time is over".to_owned();
-    Problem::new(Sort::Call(ErrorKind::Unauthenticated), detail)
-        .with_header(header::WWW_AUTHENTICATE, challenge(Unauthenticated::Invalid))
-        .with_hint(
-            "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource \
+    Problem::new(Sort::Call(ErrorKind::Unauthenticated), detail).challenging(Challenge::Invalid).with_hint(
+        "A link lives for a few minutes. The manifest of the result, GET /results/{id} with a key, or the resource \
              tidegate://results/{id} over MCP, has a fresh one.",
-        )
+    )
 }

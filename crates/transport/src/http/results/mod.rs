@@ -17,7 +17,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
 use tidegate_core::event::Event;
 use tidegate_core::{Call, Caller, Error, ErrorKind, Target};
@@ -27,7 +27,7 @@ pub(super) use self::asked::{PARTIAL, offered};
 use self::route::Route;
 pub(super) use self::route::{View, uri_of};
 use super::rest::{Problem, Sort, finish, options, trace};
-use super::{Door, body};
+use super::{Door, PeerAddress, body};
 
 /// The methods that every path takes.
 const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -36,13 +36,10 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 pub(super) async fn answer(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let answered = respond(&door, &parts, body).await;
-    let mut response = finish(&door, answered);
-    // An address may hold a link, which is a key: no page that is reached from here shall hear of it.
-    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    response
+    finish(&door, PeerAddress::of(&parts.extensions), answered)
 }
 
-async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Problem> {
+async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response, Problem> {
     // No path takes a body; it is read so that its connection lives on.
     body::discard(body, door.options.read_within).await;
     let route = Route::find(parts.uri.path())?;
@@ -55,7 +52,7 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
             return Err(Problem::new(Sort::MethodNotAllowed, detail).allowing(allowed));
         }
     }
-    let caller = link::caller(door, parts, &route).await?;
+    let (caller, standing) = link::caller(door, parts, &route).await?;
     let mut asked = Asked::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(absent(door, &caller, &route)) };
     let mut call = Call::new(Target::Resource(uri), caller);
@@ -63,7 +60,7 @@ async fn respond(door: &Door, parts: &Parts, body: Body) -> Result<Response, Pro
     call.format = Some(asked.format);
     trace(&mut call, &parts.headers);
     let reply = door.service.registry().call(call)?;
-    answer::answer(reply, &route, &mut asked, parts).await
+    answer::answer(reply, standing, &route, &mut asked, parts).await
 }
 
 /// What is at a path that no result can have: the same as at one that no result has.

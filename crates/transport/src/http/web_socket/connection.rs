@@ -25,6 +25,7 @@ use crate::batch::Identity;
 use crate::conversation::Conversation;
 use crate::http::identify::Known;
 use crate::http::{CONVERSATION, Door};
+use crate::standing::ASK_EVERY;
 
 /// Short messages are written together up to that size.
 const WRITE_BYTES: usize = 16 * 1024;
@@ -61,7 +62,8 @@ impl Connection {
     }
 
     async fn converse(&self, socket: WebSocketStream<impl AsyncRead + AsyncWrite + Unpin>) {
-        let (conversation, outbox) = Conversation::open(self.door.service.clone(), TRANSPORT, CONVERSATION);
+        let (conversation, outbox) =
+            Conversation::open(self.door.service.clone(), self.known.shown.origin, CONVERSATION);
         let (mut sink, mut stream) = socket.split();
         let (pings, to_ping) = mpsc::channel(1);
         let end = {
@@ -101,6 +103,8 @@ impl Connection {
         let mut versions = self.door.service.registry().versions();
         let mut asking = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         asking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut asking_of_answers = interval_at(Instant::now() + ASK_EVERY, ASK_EVERY);
+        asking_of_answers.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle_at = Instant::now() + idle_max;
         let mut patience = Patience::default();
         loop {
@@ -131,6 +135,13 @@ impl Connection {
                         return End::Idle;
                     } else {
                         idle_at = quiet_since + idle_max;
+                    }
+                }
+                // While answers are made or leave, it is asked more often.
+                _ = asking_of_answers.tick() => {
+                    let is_answering = !conversation.is_idle() || self.liveness.is_writing();
+                    if is_answering && let Err(end) = self.must_be_let_in().await {
+                        return end;
                     }
                 }
                 _ = asking.tick() => {

@@ -42,6 +42,11 @@ impl Liveness {
         self.touch();
     }
 
+    /// Whether a message is on its way.
+    pub(super) fn is_writing(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
+    }
+
     /// Whether there was a sign since this was called last, or need not be any.
     pub(super) fn take_sign(&self) -> bool {
         self.has_given_sign.swap(false, Ordering::Relaxed) || self.is_writing.load(Ordering::Relaxed)

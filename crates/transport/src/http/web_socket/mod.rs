@@ -32,7 +32,7 @@ pub(super) async fn open(
     let switching = match handshake::check(request.headers()) {
         Ok(accepted) => accepted,
         Err(refused) => {
-            door.tell_of_refusal(shown.transport, &refused.message());
+            door.tell_of_refusal(shown.origin, &refused.message());
             return refused.response();
         }
     };

@@ -13,5 +13,5 @@ mod content;
 mod documents;
 mod identity;
 mod refusals;
-pub(super) mod scene;
+pub(in crate::http) mod scene;
 mod streams;

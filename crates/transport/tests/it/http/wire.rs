@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -11,12 +11,17 @@ use super::PATIENCE;
 
 /// A connection that lives as long as both sides want.
 pub(crate) struct Connection {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
     /// What was read of an event stream and is no whole event yet.
     unread: Vec<u8>,
     /// What stood after the last chunked body.
     pub(crate) trailers: Vec<(String, String)>,
 }
+
+/// Whatever bytes come and go on.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + Sync> Stream for S {}
 
 /// A response without its body.
 #[derive(Debug)]
@@ -68,7 +73,12 @@ impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream: BufReader::new(stream), unread: Vec::new(), trailers: Vec::new() }
+        Self::over(stream)
+    }
+
+    /// One over a stream that is open.
+    pub(crate) fn over(stream: impl Stream + 'static) -> Self {
+        Self { stream: BufReader::new(Box::new(stream)), unread: Vec::new(), trailers: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
@@ -193,6 +203,20 @@ impl Connection {
     pub(crate) async fn is_closed(&mut self) -> bool {
         let next = timeout(PATIENCE, self.stream.fill_buf()).await.unwrap();
         next.map_or(true, <[u8]>::is_empty)
+    }
+
+    /// The head of a refusal that may come before all of `request` was taken.
+    pub(crate) async fn refused_head(&mut self, request: &[u8]) -> Head {
+        let _ = timeout(PATIENCE, self.stream.write_all(request)).await.unwrap();
+        self.head().await
+    }
+
+    /// Whether the server closes its side, whatever it says that is no answer.
+    pub(crate) async fn is_closed_after_noise(&mut self) -> bool {
+        let mut said = Vec::new();
+        // A reset is an end, too.
+        let _ = timeout(PATIENCE, self.stream.read_to_end(&mut said)).await.unwrap();
+        !said.starts_with(b"HTTP/")
     }
 
     async fn line(&mut self) -> String {

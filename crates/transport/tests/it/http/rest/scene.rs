@@ -31,7 +31,7 @@ fn built_in(entries: SnapshotBuilder) -> SnapshotBuilder {
 }
 
 /// A tool that answers with its name, the format and its arguments.
-pub(super) fn echo(name: &'static str) -> Tool {
+pub(in crate::http) fn echo(name: &'static str) -> Tool {
     let handler = handler_fn(move |job, reply| async move {
         let format = job.format().unwrap();
         reply
@@ -66,7 +66,7 @@ pub(super) fn script(steps: Value, headers: &[(&str, &str)]) -> Vec<u8> {
 
 impl Server {
     /// One request on a connection of its own.
-    pub(super) async fn rest(&self, request: &[u8]) -> Answer {
+    pub(in crate::http) async fn rest(&self, request: &[u8]) -> Answer {
         self.connect().await.ask(request).await
     }
 }

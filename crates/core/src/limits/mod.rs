@@ -1,6 +1,31 @@
-//! The bounds of calls, named in one place.
+//! The bounds of calls, named in one place; what they are measured with is in the files beside this one.
+//!
+//! There are four levels: one principal, one tenant, one tool, and the node. At each of them requests are measured by their
+//! rate, calls by how many run and wait at once, and what calls take by the day.
+
+mod allowance;
+mod charges;
+mod door;
+mod keeper;
+mod level;
+mod meter;
+mod meters;
+mod rate;
+mod slots;
+mod table;
+mod usage;
+mod usage_file;
 
 use std::time::Duration;
+
+pub use self::allowance::{Allowance, Daily, Rate};
+pub(crate) use self::charges::Charges;
+pub(crate) use self::door::{Admitted, Held, HeldPlaces, Places};
+pub(crate) use self::keeper::Keeper;
+pub(crate) use self::level::Reached;
+pub use self::level::{Level, Measure};
+pub(crate) use self::meters::Meters;
+pub(crate) use self::usage::{Calendar, Taken};
 
 /// How much of an answer travels inline. `None` is without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,6 +61,8 @@ pub struct CallLimits {
     pub body: Option<Budget>,
     /// After how long without a word a call becomes a task, if its client can come back for it.
     pub task_after: Option<Duration>,
+    /// What all callers together may have of the entry; only of tools.
+    pub of_all: Allowance,
 }
 
 /// The bounds of all calls of a registry.
@@ -59,31 +86,30 @@ pub struct Limits {
     pub open_calls_max: usize,
     /// How long a cancelled handler may take to end by itself before it is dropped.
     pub cancel_grace: Duration,
-    /// What one principal may have of these calls; none where callers cannot be told apart.
-    pub of_one: Option<ShareLimits>,
+    /// Requests of all callers together.
+    pub rate: Option<Rate>,
+    /// What the calls of all callers together may take in a day.
+    pub daily: Daily,
+    /// What one principal may have, unless its roles say otherwise. The user of the process has no such bound.
+    pub of_principal: Allowance,
+    /// What the principals of one tenant together may have.
+    pub of_tenant: Allowance,
     /// Ended jobs that `list_jobs` still shows.
     pub ended_jobs_kept: usize,
 }
 
-/// The bounds of one principal's calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShareLimits {
-    /// Calls of it that run at the same time; more of them wait.
-    pub running_calls_max: usize,
-    /// Calls of it that run or wait; more of them are refused.
-    pub open_calls_max: usize,
-}
-
 impl Limits {
-    /// The same bounds, of which one principal has a quarter.
+    /// The same bounds, of whose calls one principal and one tenant have a quarter where nothing is said of them.
     #[must_use]
     pub fn shared(self) -> Self {
         let quarter = |all: usize| (all / 4).max(1);
-        let of_one = ShareLimits {
-            running_calls_max: quarter(self.running_calls_max),
-            open_calls_max: quarter(self.open_calls_max),
+        let waiting_calls_max = self.open_calls_max.saturating_sub(self.running_calls_max);
+        let calls = Allowance {
+            running_calls_max: Some(quarter(self.running_calls_max)),
+            waiting_calls_max: Some(waiting_calls_max / 4),
+            ..Allowance::default()
         };
-        Self { of_one: Some(of_one), ..self }
+        Self { of_principal: self.of_principal.or(calls), of_tenant: self.of_tenant.or(calls), ..self }
     }
 }
 
@@ -98,7 +124,10 @@ impl Default for Limits {
             running_calls_max: 256,
             open_calls_max: 2_048,
             cancel_grace: Duration::from_secs(2),
-            of_one: None,
+            rate: None,
+            daily: Daily::default(),
+            of_principal: Allowance::default(),
+            of_tenant: Allowance::default(),
             ended_jobs_kept: 100,
         }
     }

@@ -1,0 +1,151 @@
+//! Whose a client's certificate is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidegate_core::{ClientCertificate, Principal, Proof};
+
+use crate::gate::GateError;
+use crate::roles::Roles;
+
+/// A certificate that is taken, and who shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateRule {
+    /// Who shows it.
+    pub name: String,
+    /// What stands in it.
+    pub holds: CertificateName,
+    /// The roles of whoever shows it.
+    pub roles: Vec<String>,
+    /// The tenant that it belongs to, if any.
+    pub tenant: Option<String>,
+}
+
+/// What tells a certificate from others of the same authority.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CertificateName {
+    /// The whole subject, in the form of [RFC 4514](https://www.rfc-editor.org/rfc/rfc4514). Blanks around its commas
+    /// and the case of its types do not matter; all else does.
+    Subject(String),
+    /// One of the alternative names, as [`ClientCertificate::alternative_names`] has them: `uri:spiffe://example/robot`.
+    AlternativeName(String),
+}
+
+/// The certificates that are taken.
+#[derive(Default)]
+pub(crate) struct Certificates(HashMap<CertificateName, (usize, Arc<Principal>)>);
+
+impl Certificates {
+    /// # Errors
+    /// When a rule fits nothing, or what another one fits, or names a role that there is not.
+    pub(crate) fn new(rules: Vec<CertificateRule>, roles: &Roles) -> Result<Self, GateError> {
+        let mut known = HashMap::new();
+        for (place, rule) in rules.into_iter().enumerate() {
+            let CertificateRule { name, holds, roles: its, tenant } = rule;
+            let holds = holds.plain();
+            if name.trim().is_empty() || holds.text().trim().is_empty() || tenant.as_deref() == Some("") {
+                return Err(GateError::EmptyCertificate);
+            }
+            let principal = roles.holder(&name, Proof::Certificate, its)?;
+            let principal = Arc::new(Principal { tenant, ..principal });
+            if known.insert(holds.clone(), (place, principal)).is_some() {
+                return Err(GateError::DuplicateCertificate { what: holds.described() });
+            }
+        }
+        Ok(Self(known))
+    }
+
+    /// Whether none is taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Who shows `certificate`, if it is one of these, expired or not. Of several that fit, the first rule counts.
+    pub(crate) fn holder(&self, certificate: &ClientCertificate) -> Option<Arc<Principal>> {
+        let alternative = certificate.alternative_names.iter().cloned().map(CertificateName::AlternativeName);
+        let subject = CertificateName::Subject(certificate.subject.clone()).plain();
+        let fitting = alternative.chain([subject]).filter_map(|name| self.0.get(&name));
+        fitting.min_by_key(|(place, _)| *place).map(|(_, principal)| principal.clone())
+    }
+}
+
+impl CertificateName {
+    fn text(&self) -> &str {
+        match self {
+            Self::Subject(text) | Self::AlternativeName(text) => text,
+        }
+    }
+
+    fn described(&self) -> String {
+        match self {
+            Self::Subject(text) => format!("the subject {text:?}"),
+            Self::AlternativeName(text) => format!("the alternative name {text:?}"),
+        }
+    }
+
+    /// The same name, as it is compared.
+    fn plain(self) -> Self {
+        match self {
+            Self::Subject(text) => Self::Subject(plain_subject(&text)),
+            alternative @ Self::AlternativeName(_) => alternative,
+        }
+    }
+}
+
+/// A subject without what does not matter of it. What is escaped stays as it is.
+fn plain_subject(subject: &str) -> String {
+    let parts = split(subject).into_iter().map(|part| match part.trim_start().split_once('=') {
+        Some((kind, value)) => format!("{}={}", kind.trim().to_ascii_uppercase(), trimmed_value(value)),
+        None => part.trim().to_owned(),
+    });
+    parts.collect::<Vec<_>>().join(",")
+}
+
+/// A value without the blanks around it; one that is escaped belongs to it.
+fn trimmed_value(value: &str) -> &str {
+    let value = value.trim_start();
+    let trimmed = value.trim_end();
+    let backslashes = trimmed.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    match value[trimmed.len()..].chars().next() {
+        Some(blank) if backslashes % 2 == 1 => &value[..trimmed.len() + blank.len_utf8()],
+        _ => trimmed,
+    }
+}
+
+/// The parts between commas that are not escaped.
+fn split(subject: &str) -> Vec<&str> {
+    let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
+    for (place, character) in subject.char_indices() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            ',' => {
+                parts.push(&subject[begin..place]);
+                begin = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&subject[begin..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_subject;
+
+    #[test]
+    fn blanks_around_commas_and_the_case_of_types_do_not_matter() {
+        for (written, plain) in [
+            ("CN=etl,O=Example", "CN=etl,O=Example"),
+            (" cn = etl , o=Example ", "CN=etl,O=Example"),
+            (r"CN=a\,b\\, O=x", r"CN=a\,b\\,O=x"),
+            (r"CN=a\ , O=x", r"CN=a\ ,O=x"),
+            (r"CN=a\\ , O=x", r"CN=a\\,O=x"),
+            ("CN=Etl", "CN=Etl"),
+            ("", ""),
+        ] {
+            assert_eq!(plain_subject(written), plain, "{written:?}");
+        }
+    }
+}

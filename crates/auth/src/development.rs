@@ -1,0 +1,178 @@
+//! Tokens for whoever develops, signed with a key that lies in a file. Whoever has the file is whoever it likes.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+
+use crate::clock::Clock;
+use crate::private_file::{is_open_to_others, private};
+use crate::secret::Secret;
+use crate::token::TokenAlgorithm;
+
+/// Bytes that the file of a key may have; one that we write has some two hundred.
+const FILE_BYTES_MAX: u64 = 16 * 1024;
+/// Characters of base64 in a line of PEM.
+const PEM_LINE_CHARS: usize = 64;
+const PRIVATE_LABEL: &str = "PRIVATE KEY";
+/// Claims that are said in other ways.
+const RESERVED: [&str; 6] = ["iss", "aud", "sub", "exp", "iat", "nbf"];
+
+/// A key that signs tokens for whoever develops.
+pub struct DevelopmentKey {
+    pair: EcdsaKeyPair,
+}
+
+/// What a token for development says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DevelopmentToken {
+    /// `iss`.
+    pub issuer: String,
+    /// `aud`.
+    pub audience: String,
+    /// `sub`.
+    pub subject: String,
+    /// Further claims.
+    pub claims: Map<String, Value>,
+    /// From now on.
+    pub expires_in: Duration,
+}
+
+/// Why there is no key for development, or no token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DevelopmentKeyError {
+    /// The system refuses.
+    #[error("cannot {action} {}: {source}", .path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something is in its place. It is not replaced: tokens of the key in it may be in use.
+    #[error("{} is there already; name another file, or delete it", .0.display())]
+    Exists(PathBuf),
+    /// Others may read it and so be whoever they like.
+    #[error("{path} can be read by others than its owner; make it private first: chmod 600 {path}", path = .0.display())]
+    OpenToOthers(PathBuf),
+    /// The file holds something else.
+    #[error("{} holds no key of tidegate token key: a private EC key on P-256 in PEM (BEGIN PRIVATE KEY)", .0.display())]
+    NoKey(PathBuf),
+    /// A claim that another part of the token says.
+    #[error("the claim {0:?} is not for you to choose here")]
+    ReservedClaim(String),
+    /// A token of nobody.
+    #[error("a token needs a subject, an issuer and an audience that are not empty")]
+    Incomplete,
+    /// The library fails.
+    #[error("the system gives no random bytes to make a key or a signature from")]
+    NoRandomBytes,
+}
+
+impl DevelopmentKey {
+    /// The algorithm of its tokens.
+    pub const ALGORITHM: TokenAlgorithm = TokenAlgorithm::Es256;
+    /// The issuer of its tokens, unless somebody says otherwise. No issuer of the world has this name.
+    pub const ISSUER: &str = "tidegate-development";
+    /// Whom its tokens are for, unless somebody says otherwise.
+    pub const AUDIENCE: &str = "tidegate";
+
+    /// Makes a key and writes it to a new file at `path`, which its owner alone may read.
+    ///
+    /// # Errors
+    /// When a file is there, or the system refuses.
+    pub fn create(path: &Path) -> Result<Self, DevelopmentKeyError> {
+        let failed = |source: io::Error| match source.kind() {
+            ErrorKind::AlreadyExists => DevelopmentKeyError::Exists(path.to_owned()),
+            _ => DevelopmentKeyError::Io { action: "write", path: path.to_owned(), source },
+        };
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING);
+        let pair = pair.map_err(|_| DevelopmentKeyError::NoRandomBytes)?;
+        let der = pair.to_pkcs8v1().map_err(|_| DevelopmentKeyError::NoRandomBytes)?;
+        let mut file = private(OpenOptions::new().create_new(true).write(true)).open(path).map_err(failed)?;
+        file.write_all(pem(PRIVATE_LABEL, der.as_ref()).as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok(Self { pair })
+    }
+
+    /// Reads the key in the file at `path`.
+    ///
+    /// # Errors
+    /// When it holds none, others may read it too, or the system refuses.
+    pub fn read(path: &Path) -> Result<Self, DevelopmentKeyError> {
+        let failed = |source| DevelopmentKeyError::Io { action: "read", path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        if is_open_to_others(&file).map_err(failed)? {
+            return Err(DevelopmentKeyError::OpenToOthers(path.to_owned()));
+        }
+        let mut text = Vec::new();
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
+        let der = std::str::from_utf8(&text).ok().and_then(|text| der(PRIVATE_LABEL, text));
+        let pair = der.and_then(|der| EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).ok());
+        pair.map(|pair| Self { pair }).ok_or_else(|| DevelopmentKeyError::NoKey(path.to_owned()))
+    }
+
+    /// What checks its tokens, in PEM.
+    ///
+    /// # Errors
+    /// When the library fails.
+    pub fn public_key_pem(&self) -> Result<String, DevelopmentKeyError> {
+        let public: Result<PublicKeyX509Der<'_>, _> = self.pair.public_key().as_der();
+        public.map(|der| pem("PUBLIC KEY", der.as_ref())).map_err(|_| DevelopmentKeyError::NoRandomBytes)
+    }
+
+    /// A token that says what `token` says, from the time of `clock` on.
+    ///
+    /// # Errors
+    /// When it would name nobody, or says one thing twice.
+    pub fn sign(&self, token: &DevelopmentToken, clock: &Clock) -> Result<Secret, DevelopmentKeyError> {
+        if [&token.subject, &token.issuer, &token.audience].iter().any(|text| text.trim().is_empty()) {
+            return Err(DevelopmentKeyError::Incomplete);
+        }
+        if let Some(name) = RESERVED.iter().find(|name| token.claims.contains_key(**name)) {
+            return Err(DevelopmentKeyError::ReservedClaim((*name).to_owned()));
+        }
+        let now = clock.now().timestamp();
+        let expires = now.saturating_add(i64::try_from(token.expires_in.as_secs()).unwrap_or(i64::MAX));
+        let mut claims = token.claims.clone();
+        let said = json!({
+            "iss": token.issuer, "aud": token.audience, "sub": token.subject, "iat": now, "exp": expires,
+        });
+        claims.extend(said.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        let header = json!({ "alg": Self::ALGORITHM.name(), "typ": "JWT" });
+        let part = |part: String| URL_SAFE_NO_PAD.encode(part);
+        let message = format!("{}.{}", part(header.to_string()), part(Value::Object(claims).to_string()));
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
+        let signature = signature.map_err(|_| DevelopmentKeyError::NoRandomBytes)?;
+        Ok(Secret::new(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))))
+    }
+}
+
+/// `der` in PEM.
+fn pem(label: &str, der: &[u8]) -> String {
+    let mut text = format!("-----BEGIN {label}-----\n");
+    for (place, character) in STANDARD.encode(der).chars().enumerate() {
+        if place > 0 && place % PEM_LINE_CHARS == 0 {
+            text.push('\n');
+        }
+        text.push(character);
+    }
+    text + &format!("\n-----END {label}-----\n")
+}
+
+/// What stands in PEM.
+fn der(label: &str, pem: &str) -> Option<Vec<u8>> {
+    let (_, rest) = pem.split_once(&format!("-----BEGIN {label}-----"))?;
+    let (inside, _) = rest.split_once(&format!("-----END {label}-----"))?;
+    let text: String = inside.chars().filter(|character| !character.is_ascii_whitespace()).collect();
+    STANDARD.decode(text).ok()
+}

@@ -1,0 +1,89 @@
+//! A part of a network, from which somebody is believed.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// An address, or all that begin with the same bits: `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Network {
+    first: IpAddr,
+    bits: u8,
+}
+
+/// Text that is no network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// It is nothing of the kind.
+    #[error("{0:?} is no address or network such as 10.0.0.5, 10.1.0.0/16 or fd00::/8")]
+    Malformed(String),
+    /// Bits are set that do not count, so that nobody knows what is meant.
+    #[error("{text:?} sets bits after the first {bits}; the network would be {meant}")]
+    TooManyBits {
+        /// The text.
+        text: String,
+        /// How many bits count.
+        bits: u8,
+        /// What may be meant.
+        meant: Network,
+    },
+    /// It is the whole internet.
+    #[error("{0:?} is everybody; name the addresses of your proxies")]
+    Everybody(String),
+}
+
+impl Network {
+    /// Whether `address` lies in it. An IPv4 address in the form of an IPv6 one counts as what it is.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.first.is_ipv4() && first_bits(address, self.bits) == self.first
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let malformed = || NetworkError::Malformed(text.to_owned());
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse().map_err(|_| malformed())?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| malformed())?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let bits: u8 = bits.unwrap_or(bits_max);
+        if bits > bits_max {
+            return Err(malformed());
+        }
+        if bits == 0 {
+            return Err(NetworkError::Everybody(text.to_owned()));
+        }
+        let network = Self { first: first_bits(address, bits), bits };
+        if network.first != address {
+            return Err(NetworkError::TooManyBits { text: text.to_owned(), bits, meant: network });
+        }
+        // Peers are compared in their plain form, so this one would never be met.
+        if bits == bits_max { Ok(Self::of(address.to_canonical())) } else { Ok(network) }
+    }
+}
+
+impl Network {
+    fn of(address: IpAddr) -> Self {
+        Self { first: address, bits: if address.is_ipv4() { 32 } else { 128 } }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
+/// `address` with nothing but its first `bits` bits. At least one of them counts.
+fn first_bits(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << (32 - bits.clamp(1, 32)))).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << (128 - bits.clamp(1, 128)))).into()),
+    }
+}

@@ -1,0 +1,54 @@
+//! What went wrong between us and the identity provider, for the log.
+
+use super::AddressError;
+use crate::token::TokenOptionsError;
+
+/// What went wrong between us and the identity provider, for the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The client cannot be made.
+    #[error("TLS cannot be set up on this machine; are the system's root certificates installed (ca-certificates)?")]
+    NoTls,
+    /// No answer in time.
+    #[error("it did not answer within {} seconds", super::PATIENCE.as_secs())]
+    Slow,
+    /// No answer at all.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// An answer that is none.
+    #[error("it answered with the status {0}")]
+    Status(u16),
+    /// More than anybody needs.
+    #[error("its answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Something else than was asked for.
+    #[error("its answer is no JSON object")]
+    NotJson,
+    /// The metadata are another's.
+    #[error("its metadata name another issuer, {0:?}")]
+    WrongIssuer(String),
+    /// The metadata name no key set.
+    #[error("its metadata name no jwks_uri")]
+    NoKeySet,
+    /// The key set lies where nobody's word can be trusted.
+    #[error("the jwks_uri of its metadata {0}")]
+    KeySetAddress(AddressError),
+    /// The key set cannot be used.
+    #[error("{0}")]
+    KeySet(TokenOptionsError),
+}
+
+impl From<reqwest::Error> for Failure {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() {
+            return Self::Slow;
+        }
+        // The outermost text repeats the address; the innermost says what happened.
+        let error = error.without_url();
+        let mut cause: &dyn std::error::Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Self::Unreachable(cause.to_string())
+    }
+}

@@ -1,0 +1,140 @@
+//! The word of a proxy that knows who calls.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidegate_core::{Credentials, Principal, Proof, Unauthenticated};
+
+use crate::network::Network;
+use crate::roles::Roles;
+
+/// Bytes that a name in a header may have.
+const NAME_BYTES_MAX: usize = 256;
+/// Roles that a header may name.
+const ROLES_MAX: usize = 256;
+/// Headers that mean something else, or that anybody may add on the way.
+const TAKEN: [&str; 8] =
+    ["authorization", "cookie", "host", "content-type", "content-length", "connection", "via", "forwarded"];
+
+/// The proxies that are believed, and in which headers they say who calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyOptions {
+    /// Where they are. From anywhere else the same headers count for nothing.
+    pub networks: Vec<Network>,
+    /// The header that names the caller.
+    pub user: String,
+    /// The header that names its tenant.
+    pub tenant: Option<String>,
+    /// The header that names its roles, with commas between them. Names of no role give nothing.
+    pub roles: Option<String>,
+}
+
+/// Why nobody's word can be taken in that way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProxyOptionsError {
+    /// Nobody would be believed.
+    #[error("a proxy needs networks: the addresses that it calls from")]
+    NoNetworks,
+    /// A header that there cannot be.
+    #[error("{0:?} cannot be the name of a header that says who calls")]
+    BadHeader(String),
+    /// One header for two things.
+    #[error("the header {0:?} cannot say two things")]
+    DuplicateHeader(String),
+}
+
+/// Knows the proxies that are believed.
+pub(crate) struct Proxy {
+    networks: Vec<Network>,
+    user: String,
+    tenant: Option<String>,
+    roles: Option<String>,
+    headers: Arc<[String]>,
+}
+
+impl Proxy {
+    /// # Errors
+    /// When nobody's word could be taken so.
+    pub(crate) fn new(options: ProxyOptions) -> Result<Self, ProxyOptionsError> {
+        if options.networks.is_empty() {
+            return Err(ProxyOptionsError::NoNetworks);
+        }
+        let user = header(&options.user)?;
+        let tenant = options.tenant.as_deref().map(header).transpose()?;
+        let roles = options.roles.as_deref().map(header).transpose()?;
+        let mut headers = Vec::new();
+        for header in [Some(&user), tenant.as_ref(), roles.as_ref()].into_iter().flatten() {
+            if headers.contains(header) {
+                return Err(ProxyOptionsError::DuplicateHeader(header.clone()));
+            }
+            headers.push(header.clone());
+        }
+        Ok(Self { networks: options.networks, user, tenant, roles, headers: headers.into() })
+    }
+
+    /// The headers that are read, in lower case.
+    pub(crate) fn headers(&self) -> Arc<[String]> {
+        self.headers.clone()
+    }
+
+    /// Whom a believed proxy names; none if no such proxy calls, or it names nobody.
+    ///
+    /// # Errors
+    /// When one says something that cannot be understood in one way only.
+    pub(crate) fn caller(
+        &self,
+        shown: Credentials<'_>,
+        roles: &Roles,
+    ) -> Result<Option<Arc<Principal>>, Unauthenticated> {
+        let Some(peer) = shown.peer.filter(|peer| self.networks.iter().any(|network| network.contains(*peer))) else {
+            return Ok(None);
+        };
+        let said = |header: Option<&String>| header.map_or(Ok(None), |header| only(shown.asserted, header));
+        let subject = said(Some(&self.user))?;
+        let (tenant, names) = (said(self.tenant.as_ref())?, said(self.roles.as_ref())?);
+        let Some(subject) = subject else {
+            // Without a user there is nobody whose tenant and roles these could be.
+            return if tenant.or(names).is_none() { Ok(None) } else { Err(Unauthenticated::Invalid) };
+        };
+        let tenant = tenant.map(name).transpose()?;
+        let principal = roles.principal(name(subject)?, Proof::Proxy, held(names.unwrap_or_default(), roles)?);
+        tracing::trace!(%peer, subject = principal.subject, "a proxy says who calls");
+        Ok(Some(Arc::new(Principal { tenant, ..principal })))
+    }
+}
+
+/// The name of a header, in lower case.
+fn header(name: &str) -> Result<String, ProxyOptionsError> {
+    let lower = name.to_ascii_lowercase();
+    let is_of_a_header = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_good = !lower.is_empty() && lower.bytes().all(is_of_a_header) && !TAKEN.contains(&lower.as_str());
+    if is_good { Ok(lower) } else { Err(ProxyOptionsError::BadHeader(name.to_owned())) }
+}
+
+/// What the header `name` says, if it is there.
+///
+/// # Errors
+/// When it is there twice: one of both may be the caller's own.
+fn only<'a>(asserted: &'a [(String, String)], name: &str) -> Result<Option<&'a str>, Unauthenticated> {
+    let mut said = asserted.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+    match (said.next(), said.next()) {
+        (None, _) => Ok(None),
+        (Some((_, value)), None) => Ok(Some(value.trim())),
+        (Some(_), Some(_)) => Err(Unauthenticated::Invalid),
+    }
+}
+
+/// The name of somebody. One that is empty or cannot be written down must not become nobody.
+fn name(text: &str) -> Result<String, Unauthenticated> {
+    let is_good = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
+    if is_good { Ok(text.to_owned()) } else { Err(Unauthenticated::Invalid) }
+}
+
+/// Those of the roles in `names` that there are.
+fn held(names: &str, roles: &Roles) -> Result<BTreeSet<String>, Unauthenticated> {
+    if names.split(',').count() > ROLES_MAX {
+        return Err(Unauthenticated::Invalid);
+    }
+    Ok(names.split(',').map(str::trim).filter(|name| roles.has(name)).map(str::to_owned).collect())
+}

@@ -1,0 +1,169 @@
+//! Tokens about which the issuer is asked ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use lru::LruCache;
+use parking_lot::Mutex;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+use serde_json::{Map, Value};
+use tidegate_core::Principal;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::timeout;
+
+use super::Seconds;
+use super::error::TokenOptionsError;
+use super::options::Introspection;
+use crate::digest::Digest;
+use crate::provider::{Failure, Http, PATIENCE, Seldom, parse};
+
+/// Questions that are on their way to the issuer at the same time.
+const QUESTIONS_MAX: usize = 32;
+/// Tokens that are remembered to be none; the one shown longest ago goes first.
+const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
+    Some(count) => count,
+    None => NonZeroUsize::MIN,
+};
+/// How long a token that is none is remembered so.
+const REFUSED_SECONDS: Seconds = 5.0;
+/// What stands in a form as it is.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
+
+/// What became of a question, for all who asked it at the same time.
+type Outcome = Option<Arc<Principal>>;
+
+/// Asks the issuer about tokens.
+pub(super) struct Introspector {
+    url: Url,
+    authorization: HeaderValue,
+    http: Http,
+    questions: Semaphore,
+    open: Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>,
+    refused: Mutex<LruCache<Digest, Seconds>>,
+    failures: Seldom,
+}
+
+/// What the issuer told of a token.
+pub(super) enum Told {
+    /// It is good, and this is what it says.
+    Active(Map<String, Value>),
+    /// It is not.
+    Inactive,
+    /// The issuer could not be asked.
+    Nothing,
+}
+
+impl Introspector {
+    pub(super) fn new(options: &Introspection) -> Result<Self, TokenOptionsError> {
+        let url = parse(&options.url)
+            .map_err(|reason| TokenOptionsError::Address { member: "the url of introspection", reason })?;
+        if options.client_id.is_empty() || options.client_secret.expose().is_empty() {
+            return Err(TokenOptionsError::NoClient);
+        }
+        let escaped = |text| utf8_percent_encode(text, ESCAPED);
+        let pair = format!("{}:{}", escaped(&options.client_id), escaped(options.client_secret.expose()));
+        // Base64 is always a header's value.
+        let mut authorization = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
+            .map_err(|_| TokenOptionsError::NoClient)?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            url,
+            authorization,
+            http: Http::default(),
+            questions: Semaphore::new(QUESTIONS_MAX),
+            open: Mutex::default(),
+            refused: Mutex::new(LruCache::new(REFUSED_MAX)),
+            failures: Seldom::default(),
+        })
+    }
+
+    /// Whether the token of this digest was refused a moment ago.
+    pub(super) fn was_refused(&self, digest: &Digest, now: Seconds) -> bool {
+        let mut refused = self.refused.lock();
+        match refused.get(digest) {
+            Some(until) if now < *until => true,
+            Some(_) => {
+                refused.pop(digest);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Remembers for a moment that the token of this digest is none.
+    pub(super) fn refuse(&self, digest: Digest, now: Seconds) {
+        self.refused.lock().put(digest, now + REFUSED_SECONDS);
+    }
+
+    /// What `find` finds. Of all who want the same at the same time, one does it; if that one goes away, another.
+    pub(super) async fn once(&self, digest: Digest, find: impl Future<Output = Outcome>) -> Outcome {
+        let flight = Flight::join(&self.open, digest);
+        let found = timeout(PATIENCE, flight.cell.get_or_init(|| find)).await;
+        if found.is_err() {
+            self.tell(&Failure::Slow);
+        }
+        found.ok()?.clone()
+    }
+
+    /// Asks the issuer about `token`.
+    pub(super) async fn ask(&self, token: &str) -> Told {
+        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
+        // Nobody closes it.
+        let Ok(_place) = self.questions.acquire().await else { return Told::Nothing };
+        let answer = self.http.post_form(&self.url, self.authorization.clone(), form).await;
+        match answer.and_then(|body| serde_json::from_slice::<Map<String, Value>>(&body).map_err(|_| Failure::NotJson))
+        {
+            Ok(mut claims) => {
+                if self.failures.is_over() {
+                    tracing::info!(issuer = self.url.host_str(), "the issuer answers about tokens again");
+                }
+                let is_active = claims.remove("active") == Some(Value::Bool(true));
+                // Some write so what is not there.
+                claims.retain(|_, value| !value.is_null());
+                if is_active { Told::Active(claims) } else { Told::Inactive }
+            }
+            Err(failure) => {
+                self.tell(&failure);
+                Told::Nothing
+            }
+        }
+    }
+
+    fn tell(&self, failure: &Failure) {
+        if let Some(times) = self.failures.tell() {
+            tracing::warn!(issuer = self.url.host_str(), times, "tokens cannot be asked about: {failure}");
+        }
+    }
+}
+
+/// One who waits for an answer about a token. The last one to leave takes the question away.
+struct Flight<'a> {
+    open: &'a Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>,
+    digest: Digest,
+    cell: Arc<OnceCell<Outcome>>,
+}
+
+impl<'a> Flight<'a> {
+    fn join(open: &'a Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>, digest: Digest) -> Self {
+        let cell = open.lock().entry(digest).or_default().clone();
+        Self { open, digest, cell }
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let mut open = self.open.lock();
+        // Whoever comes after an answer was given asks anew: it was not worth to be remembered, or is remembered. One
+        // that came later has a cell of its own, which is not ours to take away.
+        let is_ours = open.get(&self.digest).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
+        let is_last = Arc::strong_count(&self.cell) <= 2;
+        if is_ours && (is_last || self.cell.initialized()) {
+            open.remove(&self.digest);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Keys and tokens for whoever develops.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_auth::{DevelopmentKey, DevelopmentKeyError, DevelopmentToken, Gate, GateOptions, TokenKey, TokenOptions};
+
+use crate::scene::{AUDIENCE, ISSUER, MovedClock, role, show, token_options};
+use crate::signer::RSA;
+
+fn token(claims: Value) -> DevelopmentToken {
+    DevelopmentToken {
+        issuer: ISSUER.to_owned(),
+        audience: AUDIENCE.to_owned(),
+        subject: "ann".to_owned(),
+        claims: claims.as_object().unwrap().clone(),
+        expires_in: Duration::from_secs(3600),
+    }
+}
+
+#[test]
+fn a_gate_that_knows_the_key_takes_its_tokens_until_they_expire() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key.pem");
+    let made = DevelopmentKey::create(&path).unwrap();
+    let key = DevelopmentKey::read(&path).unwrap();
+    assert_eq!(made.public_key_pem().unwrap(), key.public_key_pem().unwrap());
+    let clock = MovedClock::new();
+    let tokens = token_options(TokenKey::PublicKeyPem(key.public_key_pem().unwrap()), &[DevelopmentKey::ALGORITHM]);
+    let gate = Gate::new(GateOptions {
+        tokens: Some(TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens }),
+        roles: vec![role("reader", json!({ "groups": "readers" }))],
+        clock: clock.clock(),
+        ..GateOptions::default()
+    })
+    .unwrap();
+    let signed = key.sign(&token(json!({ "tenant": "north", "groups": ["readers"] })), &clock.clock()).unwrap();
+    let ann = show(&gate, Some(signed.expose())).unwrap();
+    assert_eq!((ann.subject.as_str(), ann.tenant.as_deref()), ("ann", Some("north")));
+    assert!(ann.roles.contains("reader"));
+    clock.pass(3629);
+    assert!(show(&gate, Some(signed.expose())).is_ok());
+    clock.pass(1);
+    assert!(show(&gate, Some(signed.expose())).is_err());
+}
+
+#[test]
+fn the_key_is_its_owners_alone_and_is_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key.pem");
+    DevelopmentKey::create(&path).unwrap();
+    let before = fs::read_to_string(&path).unwrap();
+    assert!(matches!(DevelopmentKey::create(&path).err().unwrap(), DevelopmentKeyError::Exists(_)));
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        for mode in [0o640, 0o604, 0o620, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(matches!(DevelopmentKey::read(&path).err().unwrap(), DevelopmentKeyError::OpenToOthers(_)));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_such_key_is_refused_and_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key.pem");
+    let private = |text: &str| {
+        let _ = fs::remove_file(&path);
+        DevelopmentKey::create(&path).unwrap();
+        fs::write(&path, text).unwrap();
+    };
+    for text in ["", "hunter2", "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----", &RSA.pem()] {
+        private(text);
+        let error = DevelopmentKey::read(&path).err().unwrap();
+        assert!(matches!(error, DevelopmentKeyError::NoKey(_)), "{text}");
+        assert!(!error.to_string().contains("hunter2"));
+    }
+    assert!(matches!(
+        DevelopmentKey::read(folder.path()).err().unwrap(),
+        DevelopmentKeyError::OpenToOthers(_) | DevelopmentKeyError::Io { .. }
+    ));
+    let nowhere = folder.path().join("nowhere/key.pem");
+    assert!(matches!(DevelopmentKey::create(&nowhere).err().unwrap(), DevelopmentKeyError::Io { .. }));
+}
+
+#[test]
+fn a_token_says_each_thing_once_and_is_somebodys() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = DevelopmentKey::create(&folder.path().join("key.pem")).unwrap();
+    let clock = MovedClock::new().clock();
+    let error = |token: DevelopmentToken| key.sign(&token, &clock).err().unwrap().to_string();
+    for name in ["iss", "aud", "sub", "exp", "iat", "nbf"] {
+        assert_eq!(error(token(json!({ name: 1 }))), format!("the claim {name:?} is not for you to choose here"));
+    }
+    for nobody in [
+        DevelopmentToken { subject: " ".to_owned(), ..token(json!({})) },
+        DevelopmentToken { issuer: String::new(), ..token(json!({})) },
+        DevelopmentToken { audience: String::new(), ..token(json!({})) },
+    ] {
+        assert_eq!(error(nobody), "a token needs a subject, an issuer and an audience that are not empty");
+    }
+}

@@ -1,0 +1,175 @@
+//! Tokens about which the issuer is asked.
+
+use serde_json::{Value, json};
+use tidegate_auth::{Gate, GateOptions, Introspection, Secret, TokenKey, TokenOptions};
+use tidegate_core::{Authenticator, Credentials, Proof, Unauthenticated};
+
+use crate::fetched::shown;
+use crate::provider::Provider;
+use crate::scene::{AUDIENCE, ISSUER, MovedClock, NOW, role, show, token_options};
+
+const INVALID: Unauthenticated = Unauthenticated::Invalid;
+
+struct Scene {
+    provider: Provider,
+    clock: MovedClock,
+    gate: Gate,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let (provider, clock) = (Provider::start().await, MovedClock::new());
+        let asked = Introspection {
+            url: provider.at("/introspect"),
+            client_id: "tide gate".to_owned(),
+            client_secret: Secret::new("hunter/2"),
+        };
+        let tokens = token_options(TokenKey::Introspection(asked), &[]);
+        let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
+        let roles = vec![role("reader", json!({ "scope": "read" }))];
+        let options = GateOptions { tokens: Some(tokens), roles, clock: clock.clock(), ..GateOptions::default() };
+        Self { provider, clock, gate: Gate::new(options).unwrap() }
+    }
+
+    /// From now on each token is `told`.
+    fn tell(&self, told: Value) {
+        self.provider.answer("/introspect", 200, "", told);
+    }
+
+    fn questions(&self) -> usize {
+        self.provider.asked("/introspect").len()
+    }
+}
+
+#[tokio::test]
+async fn the_issuer_is_asked_once_a_minute_and_says_who_it_is() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": true, "sub": "ada", "scope": "write read", "tenant": "north", "username": null }));
+    let ada = shown(&scene.gate, "opaque-token/1+2==").await.unwrap();
+    assert_eq!((ada.subject.as_str(), ada.tenant.as_deref(), ada.proof), ("ada", Some("north"), Proof::Token));
+    assert!(ada.roles.contains("reader") && ada.claims.get("active").is_none() && ada.claims.get("username").is_none());
+    let asked = &scene.provider.asked("/introspect")[0];
+    assert!(asked.head.starts_with("POST /introspect HTTP/1.1\r\n"));
+    assert_eq!(asked.body, "token=opaque-token%2F1%2B2%3D%3D&token_type_hint=access_token");
+    // Of "tide%20gate:hunter%2F2".
+    assert!(asked.head.contains("authorization: Basic dGlkZSUyMGdhdGU6aHVudGVyJTJGMg==\r\n"), "{}", asked.head);
+    scene.clock.pass(59);
+    assert!(show(&scene.gate, Some("opaque-token/1+2==")).is_ok(), "nobody waits");
+    assert_eq!(scene.questions(), 1);
+    scene.tell(json!({ "active": false }));
+    scene.clock.pass(1);
+    assert_eq!(shown(&scene.gate, "opaque-token/1+2==").await, Err(INVALID));
+}
+
+#[tokio::test]
+async fn what_it_tells_must_fit() {
+    for (told, is_good) in [
+        (json!({ "active": true, "sub": "ada" }), true),
+        (json!({ "active": true, "sub": "ada", "iss": ISSUER, "aud": ["x", AUDIENCE], "exp": NOW + 60 }), true),
+        (json!({ "active": true, "sub": "ada", "iss": "https://other.example" }), false),
+        (json!({ "active": true, "sub": "ada", "aud": "https://other.example" }), false),
+        (json!({ "active": true, "sub": "ada", "aud": [] }), false),
+        (json!({ "active": true, "sub": "ada", "exp": NOW - 31 }), false),
+        (json!({ "active": true, "sub": "ada", "exp": "soon" }), false),
+        (json!({ "active": true, "sub": "ada", "nbf": NOW + 31 }), false),
+        (json!({ "active": true, "sub": "ada", "tenant": 7 }), false),
+        (json!({ "active": true }), false),
+        (json!({ "active": "true", "sub": "ada" }), false),
+        (json!({ "sub": "ada" }), false),
+        (json!({ "active": false, "sub": "ada" }), false),
+        (json!([]), false),
+    ] {
+        let scene = Scene::new().await;
+        scene.tell(told.clone());
+        assert_eq!(shown(&scene.gate, "token").await.is_ok(), is_good, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_it_calls_expired_soon_is_remembered_until_then() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": true, "sub": "ada", "exp": NOW + 5 }));
+    shown(&scene.gate, "token").await.unwrap();
+    scene.clock.pass(34);
+    assert!(show(&scene.gate, Some("token")).is_ok(), "within the leeway");
+    scene.clock.pass(1);
+    assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    assert_eq!(scene.questions(), 2);
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_asked_about_every_five_seconds() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": false }));
+    assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    scene.tell(json!({ "active": true, "sub": "ada" }));
+    scene.clock.pass(4);
+    assert_eq!(show(&scene.gate, Some("token")), Err(INVALID));
+    scene.clock.pass(1);
+    assert!(shown(&scene.gate, "token").await.is_ok());
+    assert_eq!(scene.questions(), 2);
+}
+
+#[tokio::test]
+async fn all_who_show_the_same_token_ask_once_and_those_of_others_do_not_wait_for_them() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": true, "sub": "ada" }));
+    shown(&scene.gate, "known").await.unwrap();
+    scene.provider.hold();
+    {
+        // The first one asks and goes away; another one asks in its place.
+        let first = shown(&scene.gate, "token");
+        tokio::pin!(first);
+        tokio::select! {
+            _ = &mut first => panic!("it does not wait"),
+            () = scene.provider.until_asked("/introspect", 2) => {}
+        }
+    }
+    let all = futures::future::join_all((0..50).map(|_| shown(&scene.gate, "token")));
+    let (found, ()) = tokio::join!(all, async {
+        scene.provider.until_asked("/introspect", 3).await;
+        assert!(show(&scene.gate, Some("known")).is_ok());
+        scene.provider.go_on();
+    });
+    assert!(found.iter().all(Result::is_ok));
+    assert_eq!(scene.questions(), 3);
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_down_is_no_reason_for_another_answer_and_nothing_is_remembered_of_it() {
+    let scene = Scene::new().await;
+    for (status, body) in [(500, "{}"), (401, "{}"), (200, "<html>"), (302, "")] {
+        scene.provider.answer("/introspect", status, "location: http://localhost:1/\r\n", body);
+        assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    }
+    scene.tell(json!({ "active": true, "sub": "ada" }));
+    assert!(shown(&scene.gate, "token").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_slow_issuer_is_waited_for_within_bounds() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": true, "sub": "ada" }));
+    scene.provider.hold();
+    // More than may be on their way at once.
+    let tokens: Vec<String> = (0..40).map(|number| format!("token{number}")).collect();
+    let all = futures::future::join_all(tokens.iter().map(|token| shown(&scene.gate, token)));
+    let (found, ()) = tokio::join!(all, async {
+        scene.provider.until_asked("/introspect", 32).await;
+        assert_eq!(scene.questions(), 32);
+        // Nobody does anything but wait: the time passes at once.
+        tokio::time::pause();
+    });
+    assert!(found.iter().all(|found| *found == Err(INVALID)));
+}
+
+#[tokio::test]
+async fn what_is_no_token_is_not_asked_about() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": true, "sub": "ada" }));
+    for text in ["", "=", "a b", "a\nb", "é", "a=b", "tg_abcdefgh_x", &"a".repeat(16 * 1024 + 1)] {
+        let shown = scene.gate.authenticate(Credentials { bearer: Some(text), ..Credentials::default() }).await;
+        assert_eq!(shown, Err(INVALID), "{text:?}");
+    }
+    assert_eq!(scene.questions(), 0);
+}

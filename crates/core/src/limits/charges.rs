@@ -1,0 +1,72 @@
+//! What a call takes, charged to everybody whose day has a bound; what is over it ends the call.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::allowance::Daily;
+use super::level::{Level, Reached};
+use super::meter::Meter;
+use super::usage::{Calendar, Taken};
+
+/// Those to whom a call is charged.
+#[derive(Default)]
+pub(crate) struct Charges {
+    accounts: Vec<Account>,
+    calendar: Option<Calendar>,
+    /// Says that there is something to write down.
+    has_changed: Arc<AtomicBool>,
+    /// The first bound that was exceeded.
+    exceeded: OnceLock<Reached>,
+}
+
+/// One of them.
+struct Account {
+    level: Level,
+    meter: Arc<Meter>,
+    daily: Daily,
+    /// Whether its bytes and its time are charged by the call on whose behalf this one is made.
+    is_rows_alone: bool,
+}
+
+impl Charges {
+    pub(super) fn new(calendar: Calendar, has_changed: Arc<AtomicBool>) -> Self {
+        Self { calendar: Some(calendar), has_changed, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, level: Level, meter: Arc<Meter>, daily: Daily, is_rows_alone: bool) {
+        self.accounts.push(Account { level, meter, daily, is_rows_alone });
+    }
+
+    /// Whether nobody is charged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    /// Charges `taken`; false when somebody has exceeded a bound by now.
+    pub(crate) fn charge(&self, taken: Taken) -> bool {
+        let Some(calendar) = self.calendar.as_ref().filter(|_| !self.accounts.is_empty()) else { return true };
+        let day = calendar.day();
+        self.has_changed.store(true, Ordering::Relaxed);
+        for account in &self.accounts {
+            let taken = if account.is_rows_alone { Taken { rows: taken.rows, ..Taken::default() } } else { taken };
+            let of_day = account.meter.charge(day, taken);
+            if let Some((measure, bound)) = of_day.exceeds(&account.daily) {
+                let retry_after = calendar.until_tomorrow();
+                self.exceeded.get_or_init(|| Reached { level: account.level, measure, bound, retry_after });
+            }
+        }
+        self.exceeded.get().is_none()
+    }
+
+    /// The bound that was exceeded first.
+    pub(crate) fn exceeded(&self) -> Option<Reached> {
+        self.exceeded.get().copied()
+    }
+}
+
+impl fmt::Debug for Charges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charges").field("accounts", &self.accounts.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a bound is and what it is of, in words for callers, log and metrics.
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind};
+
+/// Whose bound it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// One principal's.
+    Principal,
+    /// That of all principals of one tenant.
+    Tenant,
+    /// That of all callers of one tool.
+    Tool,
+    /// That of all callers together.
+    Node,
+}
+
+/// What is bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// Requests in a time.
+    Requests,
+    /// Calls at once.
+    Calls,
+    /// Rows in a day.
+    Rows,
+    /// Bytes in a day.
+    Bytes,
+    /// The time of calls in a day.
+    Time,
+}
+
+impl Level {
+    /// The name as it stands in logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Principal => "principal",
+            Self::Tenant => "tenant",
+            Self::Tool => "tool",
+            Self::Node => "node",
+        }
+    }
+
+    fn possessive(self) -> &'static str {
+        match self {
+            Self::Principal => "your",
+            Self::Tenant => "your tenant's",
+            Self::Tool => "this tool's",
+            Self::Node => "the node's",
+        }
+    }
+}
+
+impl Measure {
+    /// The name as it stands in logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Calls => "calls",
+            Self::Rows => "rows",
+            Self::Bytes => "bytes",
+            Self::Time => "query_seconds",
+        }
+    }
+}
+
+/// A bound that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) level: Level,
+    pub(crate) measure: Measure,
+    /// The bound: requests at once, calls, rows, bytes, seconds.
+    pub(crate) bound: u64,
+    /// After what time it is worth another try.
+    pub(crate) retry_after: Duration,
+}
+
+/// Calls end when they end; a second is a guess that keeps clients from asking all the time.
+const CALL_ENDS_AFTER: Duration = Duration::from_secs(1);
+
+impl Reached {
+    /// That `bound` calls of `level` are open.
+    pub(crate) fn calls(level: Level, bound: usize) -> Self {
+        Self { level, measure: Measure::Calls, bound: bound as u64, retry_after: CALL_ENDS_AFTER }
+    }
+
+    /// What the caller is told.
+    pub(crate) fn error(&self) -> Error {
+        let Self { level, measure, bound, retry_after } = *self;
+        let of_today = |what: &str| {
+            let whose = level.possessive();
+            format!("{whose} {what} of today are used up, of which there are {bound}; they begin anew at 00:00 UTC")
+        };
+        let message = match (measure, level) {
+            (Measure::Requests, _) => {
+                let whose = match level {
+                    Level::Principal => "of yours",
+                    Level::Tenant => "of your tenant",
+                    Level::Tool => "to this tool",
+                    Level::Node => "of all callers together",
+                };
+                let seconds = retry_after.as_secs_f64();
+                format!("too many requests {whose}; try again in {seconds:.1} s")
+            }
+            (Measure::Calls, Level::Node) => format!("more than {bound} calls are open; try again later"),
+            (Measure::Calls, _) => {
+                format!("more than {bound} of {} calls are open; wait until one ends", level.possessive())
+            }
+            (Measure::Rows, _) => of_today("rows"),
+            (Measure::Bytes, _) => of_today("bytes"),
+            (Measure::Time, _) => of_today("seconds of calls"),
+        };
+        Error::new(ErrorKind::RateLimited, message).with_retry_after(retry_after)
+    }
+}

@@ -1,0 +1,98 @@
+//! What was taken today, as it stands in a file, so that a restart gives nobody a second day.
+//!
+//! Names are hashed, so that the file tells nobody who calls.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::table::HolderId;
+use super::usage::Taken;
+
+/// A larger file is none of ours: 3 levels of as many holders as are kept, at a hundred bytes each, are less.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// What was taken on one day.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(super) day: u64,
+    pub(super) principals: BTreeMap<HolderId, Taken>,
+    pub(super) tenants: BTreeMap<HolderId, Taken>,
+    pub(super) tools: BTreeMap<HolderId, Taken>,
+    pub(super) node: Taken,
+}
+
+/// The same as it stands in the file: rows, bytes and milliseconds.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    day: u64,
+    principals: BTreeMap<String, [u64; 3]>,
+    tenants: BTreeMap<String, [u64; 3]>,
+    tools: BTreeMap<String, [u64; 3]>,
+    node: [u64; 3],
+}
+
+/// What stands in `file`; nothing where there is none.
+///
+/// # Errors
+/// When it cannot be read, or is no such file.
+pub(super) fn read(file: &Path) -> io::Result<Option<Written>> {
+    let found = match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?,
+    };
+    if found.len() > FILE_BYTES_MAX {
+        return Err(io::Error::other("it is too large to be one that was written here"));
+    }
+    let Document { day, principals, tenants, tools, node } = serde_json::from_slice(&fs::read(file)?)?;
+    let of = |written: BTreeMap<String, [u64; 3]>| {
+        written.into_iter().filter_map(|(id, taken)| Some((HolderId::parse(&id)?, taken_of(taken)))).collect()
+    };
+    let (principals, tenants, tools) = (of(principals), of(tenants), of(tools));
+    Ok(Some(Written { day, principals, tenants, tools, node: taken_of(node) }))
+}
+
+/// Writes `written` into `file`, whole or not at all.
+///
+/// # Errors
+/// When it cannot.
+pub(crate) fn write(file: &Path, written: &Written) -> io::Result<()> {
+    let of = |taken: &BTreeMap<HolderId, Taken>| taken.iter().map(|(id, taken)| (id.text(), numbers(taken))).collect();
+    let document = Document {
+        day: written.day,
+        principals: of(&written.principals),
+        tenants: of(&written.tenants),
+        tools: of(&written.tools),
+        node: numbers(&written.node),
+    };
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let new = Path::new(&name);
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).open(new)?;
+    opened.write_all(&serde_json::to_vec(&document)?)?;
+    opened.sync_all()?;
+    fs::rename(new, file)
+}
+
+fn taken_of([rows, bytes, milliseconds]: [u64; 3]) -> Taken {
+    Taken { rows, bytes, time: Duration::from_millis(milliseconds) }
+}
+
+fn numbers(taken: &Taken) -> [u64; 3] {
+    [taken.rows, taken.bytes, u64::try_from(taken.time.as_millis()).unwrap_or(u64::MAX)]
+}
+
+impl HolderId {
+    fn text(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.0))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        u128::from_str_radix(text, 16).ok().map(|id| Self(id.to_be_bytes()))
+    }
+}

@@ -1,0 +1,170 @@
+//! `tidegate token`: tokens for whoever develops, signed with a key of its own.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value};
+use tidegate_auth::{Clock, DevelopmentKey, DevelopmentKeyError, DevelopmentToken};
+
+use crate::config::{FILE_NAME, Loaded};
+use crate::failure::Failure;
+use crate::options::Options;
+use crate::quantity;
+
+/// Where the key lies, unless said.
+const KEY_FILE: &str = "development-key.pem";
+/// Longer than anybody develops one thing.
+const EXPIRES_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Claims of a token.
+const CLAIMS_MAX: usize = 64;
+
+/// Make tokens for development, without an identity provider; never for others to use
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a key that signs tokens, and print the lines for auth.tokens
+    Key {
+        /// The new file of the key, which its owner alone may read; what checks tokens goes to a file beside it
+        #[arg(long, value_name = "FILE", default_value = KEY_FILE)]
+        key: PathBuf,
+    },
+    /// Make a token and print it
+    New(NewToken),
+}
+
+/// What a token says.
+#[derive(Debug, Args)]
+pub(crate) struct NewToken {
+    /// Who shows it
+    #[arg(long, value_name = "NAME")]
+    subject: String,
+    /// A further claim; JSON counts as what it is, all else as text; may be repeated
+    #[arg(long = "claim", value_name = "NAME=VALUE")]
+    claims: Vec<String>,
+    /// How long it is good
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = quantity::duration)]
+    expires: Duration,
+    /// The file of the key that signs it
+    #[arg(long, value_name = "FILE", default_value = KEY_FILE)]
+    key: PathBuf,
+    /// Who issues it [default: auth.tokens.issuer of the configuration]
+    #[arg(long, value_name = "ISSUER")]
+    issuer: Option<String>,
+    /// Whom it is for [default: the first of auth.tokens.audience of the configuration]
+    #[arg(long, value_name = "AUDIENCE")]
+    audience: Option<String>,
+}
+
+impl Token {
+    pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
+        match self {
+            Self::Key { key } => make_key(&key),
+            Self::New(token) => token.print(options),
+        }
+    }
+}
+
+fn make_key(path: &Path) -> Result<(), Failure> {
+    let public = path.with_extension("pub.pem");
+    if public.exists() {
+        return Err(unusable(DevelopmentKeyError::Exists(public)));
+    }
+    let key = DevelopmentKey::create(path).map_err(unusable)?;
+    let text = key.public_key_pem().map_err(unusable)?;
+    let written = OpenOptions::new().create_new(true).write(true).open(&public);
+    written
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| unusable(DevelopmentKeyError::Io { action: "write", path: public.clone(), source }))?;
+    warn(&format!("whoever has {} is whoever it likes; on a network, let an identity provider sign", path.display()));
+    // JSON is YAML too, with any name of a file in it.
+    let public = Value::from(public.to_string_lossy().into_owned());
+    let (issuer, audience) = (DevelopmentKey::ISSUER, DevelopmentKey::AUDIENCE);
+    let algorithm = DevelopmentKey::ALGORITHM;
+    let mut output = std::io::stdout().lock();
+    writeln!(
+        output,
+        "auth:\n  tokens:\n    issuer: {issuer}\n    audience: {audience}\n    algorithms: [{algorithm}]\n    \
+         public_key: {public}\n    tenant_claim: tenant"
+    )?;
+    Ok(output.flush()?)
+}
+
+impl NewToken {
+    fn print(self, options: &Options) -> Result<(), Failure> {
+        if self.expires > EXPIRES_MAX {
+            let days = EXPIRES_MAX.as_secs() / (24 * 60 * 60);
+            return Err(Failure::Usage(format!("a token for development is good for at most {days} days")));
+        }
+        let claims = claims(&self.claims)?;
+        let key = DevelopmentKey::read(&self.key).map_err(unusable)?;
+        let (issuer, audience) = match (self.issuer, self.audience) {
+            (Some(issuer), Some(audience)) => (issuer, audience),
+            (issuer, audience) => {
+                let said = configured(options)?;
+                let (its_issuer, its_audience) =
+                    said.unwrap_or_else(|| (DevelopmentKey::ISSUER.to_owned(), DevelopmentKey::AUDIENCE.to_owned()));
+                (issuer.unwrap_or(its_issuer), audience.unwrap_or(its_audience))
+            }
+        };
+        let (subject, expires_in) = (self.subject, self.expires);
+        let token = DevelopmentToken { issuer, audience, subject, claims, expires_in };
+        let signed = key.sign(&token, &Clock::default()).map_err(unusable)?;
+        // The token alone goes to standard output, so that it can be put where it belongs without being seen.
+        writeln!(std::io::stdout(), "{}", signed.expose())?;
+        let minutes = expires_in.as_secs().div_ceil(60);
+        warn(&format!(
+            "a token of {} from {} for {}, good for {minutes} minutes; it cannot be revoked before",
+            token.subject, token.issuer, token.audience
+        ));
+        Ok(())
+    }
+}
+
+/// Issuer and audience of the configuration, if there is one and it says how tokens are checked.
+fn configured(options: &Options) -> Result<Option<(String, String)>, Failure> {
+    let config = options.config.clone().or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
+    let loaded = config.map(|path| Loaded::read(&path)).transpose()?;
+    let tokens = loaded.as_ref().and_then(|loaded| loaded.config.auth().tokens.clone());
+    let audience = |tokens: crate::config::TokensEntry| {
+        let audience = tokens.audience.into_vec().into_iter().next();
+        audience.map(|audience| (tokens.issuer, audience))
+    };
+    Ok(tokens.and_then(audience))
+}
+
+fn claims(written: &[String]) -> Result<Map<String, Value>, Failure> {
+    if written.len() > CLAIMS_MAX {
+        return Err(Failure::Usage(format!("a token has at most {CLAIMS_MAX} claims")));
+    }
+    let mut claims = Map::new();
+    for text in written {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => (name, value),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "{text:?} is no claim; write it as NAME=VALUE, such as tenant=north"
+                )));
+            }
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        if claims.insert(name.to_owned(), value).is_some() {
+            return Err(Failure::Usage(format!(
+                "the claim {name:?} is said twice; for a list write {name}=[\"a\",\"b\"]"
+            )));
+        }
+    }
+    Ok(claims)
+}
+
+/// Says loudly what this is for.
+fn warn(text: &str) {
+    let text = format!("FOR DEVELOPMENT ONLY: {text}\n");
+    // Without standard error there is nobody to tell.
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+fn unusable(error: DevelopmentKeyError) -> Failure {
+    Failure::Usage(error.to_string())
+}

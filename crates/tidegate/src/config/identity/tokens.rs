@@ -1,0 +1,75 @@
+//! How tokens are checked.
+
+use std::path::Path;
+
+use tidegate_auth::{Introspection, TokenAlgorithm, TokenKey, TokenOptions, UnknownAlgorithm};
+
+use crate::config::Loaded;
+use crate::config::problem::Problem;
+use crate::config::types::TokensEntry;
+
+/// How tokens are checked, if nothing is wrong with what is said of it.
+pub(super) fn tokens(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<TokenOptions> {
+    let key = key(entry, loaded, problems)?;
+    let mut algorithms: Vec<TokenAlgorithm> = Vec::new();
+    for (index, name) in entry.algorithms.iter().enumerate() {
+        match name.parse() {
+            Ok(algorithm) => algorithms.push(algorithm),
+            Err(error) => {
+                let error: UnknownAlgorithm = error;
+                problems.push(Problem::new(format!("auth.tokens.algorithms[{index}]"), error.to_string()));
+            }
+        }
+    }
+    let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
+    if let Some(leeway) = entry.leeway {
+        options.leeway_seconds = u32::try_from(leeway.0.as_secs()).unwrap_or(u32::MAX);
+    }
+    options.tenant_claim.clone_from(&entry.tenant_claim);
+    Some(options)
+}
+
+/// The one thing that tokens are checked with.
+fn key(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<TokenKey> {
+    let mut read = |member: &str, path: &Path| {
+        let whole = loaded.resolve(path);
+        let text = std::fs::read_to_string(&whole);
+        text.map_err(|error| {
+            let message = format!("{} cannot be read: {error}", whole.display());
+            problems.push(Problem::new(format!("auth.tokens.{member}"), message));
+        })
+        .ok()
+    };
+    let said = [
+        entry.jwks.is_some(),
+        entry.jwks_url.is_some(),
+        entry.discovery,
+        entry.public_key.is_some(),
+        entry.secret.is_some(),
+        entry.introspection.is_some(),
+    ];
+    if said.iter().filter(|is_said| **is_said).count() == 1 {
+        if let Some(path) = &entry.jwks {
+            return read("jwks", path).map(TokenKey::Jwks);
+        }
+        if let Some(path) = &entry.public_key {
+            return read("public_key", path).map(TokenKey::PublicKeyPem);
+        }
+        if let Some(url) = &entry.jwks_url {
+            return Some(TokenKey::JwksUrl(url.clone()));
+        }
+        if let Some(secret) = &entry.secret {
+            return Some(TokenKey::Secret(secret.0.clone()));
+        }
+        if let Some(asked) = &entry.introspection {
+            let (url, client_id) = (asked.url.clone(), asked.client_id.clone());
+            let client_secret = asked.client_secret.0.clone();
+            return Some(TokenKey::Introspection(Introspection { url, client_id, client_secret }));
+        }
+        return Some(TokenKey::Discovery);
+    }
+    let message = "wants exactly one of jwks, jwks_url, discovery, public_key, secret and introspection: what tokens are \
+                   checked with";
+    problems.push(Problem::new("auth.tokens", message));
+    None
+}

@@ -1,0 +1,77 @@
+//! From `server.tls` to the TLS of the server that runs, which follows its files.
+
+use std::sync::{Arc, OnceLock};
+
+use tidegate_transport::tls::{ClientOptions, Tls, TlsError, TlsOptions, TlsVersion};
+
+use super::Loaded;
+use super::problem::Problem;
+use super::types::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
+
+/// The TLS of the server that runs, if one does.
+#[derive(Default)]
+pub(crate) struct RunningTls(OnceLock<Option<Arc<Tls>>>);
+
+impl RunningTls {
+    /// The TLS of a server that starts with `loaded`; none where that says nothing of it.
+    ///
+    /// # Errors
+    /// When its files have changed since they were looked at, and cannot be used any more.
+    pub(crate) fn start(&self, loaded: &Loaded) -> Result<Option<Arc<Tls>>, TlsError> {
+        let tls = options(loaded).map(|options| Tls::read(&options)).transpose()?;
+        Ok(self.0.get_or_init(|| tls).clone())
+    }
+
+    /// Reads the files of `loaded` again. Where they cannot be used, those from before count on, and the log says so.
+    pub(super) fn renew(&self, loaded: &Loaded) {
+        // Where there is no server there is nothing to renew.
+        let Some(running) = self.0.get() else { return };
+        match (running, options(loaded)) {
+            (Some(tls), Some(options)) => match tls.read_again(&options) {
+                Ok(()) => tracing::debug!("the certificates were read again"),
+                Err(error) => tracing::error!("the certificates stay as they were: {error}"),
+            },
+            (None, None) => {}
+            (Some(_), None) | (None, Some(_)) => {
+                tracing::warn!("server.tls came or went; that counts when the node is started anew");
+            }
+        }
+    }
+}
+
+/// What is wrong with `server.tls`.
+pub(super) fn check(loaded: &Loaded, problems: &mut Vec<Problem>) {
+    let Some(entry) = &loaded.config.server.tls else { return };
+    if entry.client_ca.is_none() {
+        let idle =
+            [("client_certificates", entry.client_certificates.is_some()), ("client_crl", entry.client_crl.is_some())];
+        let idle = idle.into_iter().filter(|(_, is_said)| *is_said);
+        problems.extend(idle.map(|(member, _)| {
+            let message = "says nothing without client_ca: the authorities whose clients' certificates are taken";
+            Problem::new(format!("server.tls.{member}"), message)
+        }));
+    }
+    if let Err(error) = Tls::read(&of_entry(entry, loaded)) {
+        problems.push(Problem::new("server.tls", error.to_string()));
+    }
+}
+
+fn options(loaded: &Loaded) -> Option<TlsOptions> {
+    loaded.config.server.tls.as_ref().map(|entry| of_entry(entry, loaded))
+}
+
+fn of_entry(entry: &TlsEntry, loaded: &Loaded) -> TlsOptions {
+    TlsOptions {
+        certificate: loaded.resolve(&entry.certificate),
+        key: loaded.resolve(&entry.key),
+        clients: entry.client_ca.as_ref().map(|authorities| ClientOptions {
+            authorities: loaded.resolve(authorities),
+            are_required: entry.client_certificates == Some(ClientCertificatesEntry::Required),
+            revoked: entry.client_crl.as_ref().map(|revoked| loaded.resolve(revoked)),
+        }),
+        min_version: match entry.min_version {
+            TlsVersionEntry::V1_2 => TlsVersion::V1_2,
+            TlsVersionEntry::V1_3 => TlsVersion::V1_3,
+        },
+    }
+}

@@ -1,0 +1,215 @@
+//! TLS: certificate, key and the authorities of clients from their files, again whenever the host says so, while
+//! connections stay open.
+//!
+//! [RFC 8446](https://www.rfc-editor.org/rfc/rfc8446)
+
+mod certificate;
+mod files;
+mod name;
+mod peer;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::pki_types::CertificateDer;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+pub(crate) use self::peer::{TlsPeer, Untrusted};
+
+/// How long a handshake may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// The protocol within TLS, which both sides name (RFC 7301).
+const HTTP: &[u8] = b"http/1.1";
+
+/// How TLS is spoken, and from which files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// The certificate and those that lead from it to a root, the server's own first (PEM).
+    pub certificate: PathBuf,
+    /// The private key of the certificate (PEM: PKCS #8, PKCS #1 or SEC1).
+    pub key: PathBuf,
+    /// Whose clients' certificates are taken; none where no client is asked for any.
+    pub clients: Option<ClientOptions>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersion,
+}
+
+/// Which certificates of clients are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// The authorities that they lead to (PEM).
+    pub authorities: PathBuf,
+    /// Whether a client without one is not heard at all.
+    pub are_required: bool,
+    /// What the authorities have revoked (PEM): a list of each authority whose certificates clients show.
+    pub revoked: Option<PathBuf>,
+}
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// 1.2.
+    #[default]
+    V1_2,
+    /// 1.3.
+    V1_3,
+}
+
+impl TlsVersion {
+    /// This version and those after it.
+    fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
+        static ALL: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+        match self {
+            Self::V1_2 => &ALL,
+            Self::V1_3 => &ALL[..1],
+        }
+    }
+}
+
+/// Why files make no TLS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{} {why}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl TlsError {
+    fn wrong(path: &Path, why: impl Into<String>) -> Self {
+        Self::Wrong { path: path.to_owned(), why: why.into() }
+    }
+}
+
+/// TLS as its files say it. Connections that are open go on as they began, but for certificates of clients: whether those
+/// are trusted is asked of the newest files.
+pub struct Tls(ArcSwap<State>);
+
+/// What one look at the files gave.
+struct State {
+    acceptor: TlsAcceptor,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// Whether a client without a certificate is not heard.
+    asks_for_certificate: bool,
+    /// Which look it was.
+    number: u64,
+}
+
+impl Tls {
+    /// TLS from the files of `options`. Reads them.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or does not hold what it should.
+    pub fn read(options: &TlsOptions) -> Result<Arc<Self>, TlsError> {
+        Ok(Arc::new(Self(ArcSwap::from_pointee(State::read(options, 1)?))))
+    }
+
+    /// Reads the files of `options` again. Certificates of clients that are not trusted any more count no longer, also on
+    /// connections that are open.
+    ///
+    /// # Errors
+    /// As [`Tls::read`]; then nothing has changed.
+    pub fn read_again(&self, options: &TlsOptions) -> Result<(), TlsError> {
+        let next = State::read(options, self.0.load().number + 1)?;
+        self.0.store(Arc::new(next));
+        Ok(())
+    }
+
+    /// The handshake with a client, and what it showed.
+    ///
+    /// # Errors
+    /// When it fails, or takes too long.
+    pub(crate) async fn accept<S>(self: &Arc<Self>, stream: S) -> io::Result<(TlsStream<S>, Arc<TlsPeer>)>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let state = self.0.load_full();
+        let too_slow = |_| io::Error::new(io::ErrorKind::TimedOut, "the handshake took too long");
+        let shaken = tokio::time::timeout(HANDSHAKE_WITHIN, state.acceptor.accept(stream)).await;
+        let stream = shaken.map_err(too_slow)??;
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
+        let peer = TlsPeer::new(self.clone(), state.number, chain)?;
+        Ok((stream, Arc::new(peer)))
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Tls").field(&self.0.load().number).finish()
+    }
+}
+
+impl State {
+    fn read(options: &TlsOptions, number: u64) -> Result<Self, TlsError> {
+        let TlsOptions { certificate, key, clients, min_version } = options;
+        let chain = files::certificates(certificate)?;
+        let private = files::key(key)?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(min_version.and_newer())
+            .map_err(|error| TlsError::wrong(certificate, format!("cannot be used: {error}")))?;
+        let verifier = clients.as_ref().map(verifier).transpose()?;
+        let builder = match &verifier {
+            Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_single_cert(chain, private).map_err(|error| {
+            let why = match error {
+                rustls::Error::InconsistentKeys(_) => format!("is not the certificate of the key {}", key.display()),
+                error => format!("and its key {} cannot be used: {error}", key.display()),
+            };
+            TlsError::wrong(certificate, why)
+        })?;
+        config.alpn_protocols = vec![HTTP.to_vec()];
+        let asks_for_certificate = clients.as_ref().is_some_and(|clients| clients.are_required);
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), verifier, asks_for_certificate, number })
+    }
+
+    /// Whether `chain` leads to an authority, and nothing in it was revoked.
+    fn trusts(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some((first, others)) = chain.split_first() else { return false };
+        let now = rustls::pki_types::UnixTime::now();
+        self.verifier.as_ref().is_some_and(|verifier| verifier.verify_client_cert(first, others, now).is_ok())
+    }
+}
+
+/// What says whose certificates are taken.
+fn verifier(options: &ClientOptions) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let ClientOptions { authorities, are_required, revoked } = options;
+    let mut roots = RootCertStore::empty();
+    for authority in files::certificates(authorities)? {
+        let added = roots.add(authority);
+        added.map_err(|error| TlsError::wrong(authorities, format!("holds no authority: {error}")))?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    if !are_required {
+        builder = builder.allow_unauthenticated();
+    }
+    if let Some(revoked) = revoked {
+        builder = builder.with_crls(files::revocations(revoked)?);
+    }
+    let path = revoked.as_ref().unwrap_or(authorities);
+    builder.build().map_err(|error| TlsError::wrong(path, format!("cannot be used: {error}")))
+}

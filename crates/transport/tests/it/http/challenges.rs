@@ -1,0 +1,194 @@
+//! What is told to who is not let in, or may not do what it asks for yet: the way in, and when to come again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Access, Authenticator, Credentials, Error, ErrorKind, Grants, Limits, Metadata, Principal, Proof, SnapshotBuilder,
+    Tool, Unauthenticated, handler_fn,
+};
+use tidegate_mcp::Revision;
+use tidegate_transport::Metrics;
+use tidegate_transport::http::{HttpOptions, ProtectedResource, Published};
+
+use super::Server;
+use super::identity::asking;
+use super::request::Post;
+use super::rest::scene;
+use super::web_socket::Socket;
+use super::wire::{Answer, request};
+use crate::host::Host;
+
+const RESOURCE: &str = "https://data.example.com/mcp";
+
+/// The way in to this server.
+pub(super) fn published() -> Published {
+    let published = Published::default();
+    let servers = vec!["https://login.example.com".to_owned()];
+    let scopes = vec!["data:read".to_owned(), "data:list".to_owned()];
+    published.publish(Some(ProtectedResource::new(RESOURCE, servers, scopes).unwrap()));
+    published
+}
+
+/// Takes any token for one of the scopes that it consists of.
+struct Scopes;
+
+#[async_trait]
+impl Authenticator for Scopes {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        let scopes = credentials.bearer.ok_or(Unauthenticated::Missing)?;
+        let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
+        principal.claims.insert("scope".to_owned(), scopes.into());
+        Ok(Arc::new(principal))
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+fn entries() -> SnapshotBuilder {
+    let done = || handler_fn(|_, _| async { Ok(Metadata::new()) });
+    let busy = handler_fn(|_, _| async { Ok(Metadata::new()) });
+    let access = Access { scopes: vec!["data:write".to_owned(), "data:read".to_owned()], ..Access::default() };
+    // A tool that calls others hands their errors on.
+    let outer = handler_fn(|_, _| async {
+        Err(Error::new(ErrorKind::Forbidden, "the inner tool needs more").with_scopes(vec!["inner".to_owned()]))
+    });
+    let late = handler_fn(|_, _| async {
+        Err(Error::new(ErrorKind::RateLimited, "too often").with_retry_after(Duration::from_millis(1_200)))
+    });
+    SnapshotBuilder::new()
+        .tool(scene::echo("open"))
+        .tool(Tool::new("write", "Writes.", done()).with_access(access))
+        .tool(Tool::new("outer", "Calls others.", outer))
+        .tool(Tool::new("late", "Is asked too often.", late))
+        .tool(Tool::new("busy", "Is there.", busy))
+}
+
+async fn server(published: Published) -> Server {
+    let authenticator = Arc::new(Scopes);
+    let options = HttpOptions { authenticator, protected_resource: published, ..HttpOptions::default() };
+    let server = Server::with(options).await;
+    server.host.service.registry().swap(entries().build());
+    server
+}
+
+fn call(name: &str) -> Post {
+    Post::modern("tools/call", json!({"name": name, "arguments": {}})).with("Authorization", "Bearer data:read")
+}
+
+/// Status, challenge, and error.
+fn told(answer: &Answer) -> String {
+    let message: Value = serde_json::from_slice(&answer.body).unwrap();
+    let challenge = answer.header("www-authenticate").unwrap_or("-");
+    format!("{}\n{challenge}\n{}", answer.head.status, message["error"])
+}
+
+#[tokio::test]
+async fn a_challenge_leads_to_the_metadata_which_everybody_may_read() {
+    let (_, options) = asking();
+    let published = published();
+    let server = Server::with(HttpOptions { protected_resource: published.clone(), ..options }).await;
+    let refused = server.ask(&Post::modern("tools/list", json!({}))).await;
+    assert_eq!(
+        refused.header("www-authenticate"),
+        Some(
+            "Bearer realm=\"tidegate\", scope=\"data:read data:list\", \
+             resource_metadata=\"https://data.example.com/.well-known/oauth-protected-resource/mcp\""
+        )
+    );
+    let mut connection = server.connect().await;
+    let well_known = "/.well-known/oauth-protected-resource";
+    let page = [("Origin", "https://page.example"), ("Host", "data.example.com")];
+    let mut read = Vec::new();
+    for path in ["", "/mcp", "/mcp/sales", "/mcp/no-such-toolset"] {
+        let answer = connection.ask(&request("GET", &format!("{well_known}{path}"), &page, b"")).await;
+        assert_eq!((answer.head.status, answer.header("access-control-allow-origin")), (200, Some("*")));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        read.push(answer.message());
+    }
+    assert!(read.iter().all(|document| *document == read[0]));
+    insta::assert_json_snapshot!(read[0], @r#"
+    {
+      "resource": "https://data.example.com/mcp",
+      "authorization_servers": [
+        "https://login.example.com"
+      ],
+      "bearer_methods_supported": [
+        "header"
+      ],
+      "scopes_supported": [
+        "data:read",
+        "data:list"
+      ]
+    }
+    "#);
+    let preflight = connection.ask(&request("OPTIONS", well_known, &page, b"")).await;
+    assert_eq!((preflight.head.status, preflight.header("access-control-allow-headers")), (204, Some("*")));
+    assert_eq!(connection.ask(&request("POST", well_known, &[("Content-Length", "0")], b"")).await.head.status, 405);
+    // Another configuration may say nothing of it.
+    published.publish(None);
+    assert_eq!(connection.ask(&request("GET", well_known, &[("Content-Length", "0")], b"")).await.head.status, 404);
+    let refused = server.ask(&Post::modern("tools/list", json!({}))).await;
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer realm=\"tidegate\""));
+}
+
+#[tokio::test]
+async fn who_lacks_scopes_is_told_which() {
+    let server = server(published()).await;
+    insta::assert_snapshot!(told(&server.ask(&call("write")).await), @r#"
+    403
+    Bearer realm="tidegate", error="insufficient_scope", scope="data:write data:read", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
+    {"code":-31000,"message":"\"write\" needs a token with the scopes: data:write data:read","data":{"kind":"forbidden","scopes":["data:write","data:read"]}}
+    "#);
+    insta::assert_snapshot!(told(&server.ask(&call("outer")).await), @r#"
+    403
+    Bearer realm="tidegate", error="insufficient_scope", scope="inner", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
+    {"code":-31000,"message":"the inner tool needs more","data":{"kind":"forbidden","scopes":["inner"]}}
+    "#);
+    let enough = call("write").with("Authorization", "Bearer data:write data:read");
+    assert_eq!(server.ask(&enough).await.told(), "200");
+    let session = server
+        .session_of(Revision::NEWEST_LEGACY, json!({}), |post| post.with("Authorization", "Bearer data:read"))
+        .await;
+    let legacy = session.post("tools/call", json!({"name": "write", "arguments": {}}));
+    let legacy = server.ask(&legacy.with("Authorization", "Bearer data:read")).await;
+    assert_eq!(legacy.head.status, 403);
+    let headers = [("Authorization", "Bearer data:read"), ("Content-Type", "application/json")];
+    let rest = server.rest(&request("POST", "/rest/tools/write/call", &headers, b"{}")).await;
+    assert_eq!(scene::problem(&rest), "403 forbidden: \"write\" needs a token with the scopes: data:write data:read");
+    assert_eq!(rest.header("www-authenticate"), legacy.header("www-authenticate"));
+    let problem: Value = serde_json::from_slice(&rest.body).unwrap();
+    assert_eq!(problem["scopes"], json!(["data:write", "data:read"]));
+    let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let mut socket = Socket::opened(stream, "/mcp/ws", &headers[..1]).await.unwrap();
+    socket.send(json!(1), "tools/call", json!({"name": "write", "arguments": {}})).await;
+    let heard = socket.hear().await.unwrap();
+    assert_eq!(heard["error"]["data"], json!({"kind": "forbidden", "scopes": ["data:write", "data:read"]}));
+}
+
+#[tokio::test]
+async fn who_asks_too_much_is_told_when_to_come_again() {
+    let server = server(Published::default()).await;
+    let headers = [("Authorization", "Bearer data:read"), ("Content-Type", "application/json")];
+    // What a tool says is for the model, what the door says is for clients too.
+    let late = server.rest(&request("POST", "/rest/tools/late/call", &headers, b"{}")).await;
+    assert_eq!((late.head.status, late.header("retry-after")), (429, Some("2")));
+    assert_eq!(server.ask(&call("late")).await.head.status, 200);
+    let limits = Limits { open_calls_max: 0, ..Limits::default() };
+    let host = Host::with(Events::default(), |_| entries().limits(limits));
+    let server = Server::of(host, Arc::new(Metrics::new()), HttpOptions::default()).await;
+    let busy = server.ask(&call("busy")).await;
+    assert_eq!((busy.head.status, busy.header("retry-after")), (429, Some("1")));
+    assert_eq!(busy.message()["result"]["isError"], true);
+    let busy = server.rest(&request("POST", "/rest/tools/busy/call", &headers, b"{}")).await;
+    assert_eq!((busy.head.status, busy.header("retry-after")), (429, Some("1")));
+}

@@ -1,0 +1,255 @@
+//! Connections over TLS: which are taken, what certificates of clients prove, and what becomes of both when files change.
+
+pub(crate) mod authority;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rustls::{SupportedProtocolVersion, version};
+use serde_json::json;
+use tidegate_core::{Authenticator, ClientCertificate, Credentials, Grants, Principal, Proof, Unauthenticated};
+use tidegate_transport::http::HttpOptions;
+use tidegate_transport::tls::{Tls, TlsError, TlsOptions, TlsVersion};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use self::authority::{Authority, Files, Identity, connect};
+use super::Server;
+use super::request::Post;
+use super::web_socket::Socket;
+use super::wire::Connection;
+
+const BOTH: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+
+/// Lets in who shows a certificate, under its subject, and who shows `key`.
+struct Certificates;
+
+#[async_trait]
+impl Authenticator for Certificates {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        let (subject, proof) = match (credentials.bearer, credentials.certificate) {
+            (Some("key"), _) => ("ann", Proof::Key),
+            (Some(_), _) => return Err(Unauthenticated::Invalid),
+            (None, Some(ClientCertificate { subject, .. })) => (subject.as_str(), Proof::Certificate),
+            (None, None) => return Err(Unauthenticated::Missing),
+        };
+        Ok(Arc::new(Principal::new(subject, proof, Arc::new(Grants::everything()))))
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+async fn server(options: &TlsOptions) -> (Server, Arc<Tls>) {
+    let tls = Tls::read(options).unwrap();
+    let options =
+        HttpOptions { tls: Some(tls.clone()), authenticator: Arc::new(Certificates), ..HttpOptions::default() };
+    (Server::with(options).await, tls)
+}
+
+/// A connection that is open.
+async fn open(server: &Server, authority: &Authority, shown: Option<&Identity>) -> Connection {
+    Connection::over(connect(server.address, authority, shown, &BOTH).await.unwrap())
+}
+
+/// Whether a client is heard at all; a server of 1.3 says so only when it is read.
+async fn is_heard(server: &Server, authority: &Authority, shown: Option<&Identity>) -> bool {
+    let Ok(mut stream) = connect(server.address, authority, shown, &BOTH).await else { return false };
+    let written = stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut answer = [0; 12];
+    written.is_ok() && stream.read_exact(&mut answer).await.is_ok() && answer == *b"HTTP/1.1 200"
+}
+
+fn list() -> Vec<u8> {
+    Post::modern("tools/list", json!({})).bytes()
+}
+
+fn list_with(bearer: &str) -> Vec<u8> {
+    Post::modern("tools/list", json!({})).with("Authorization", &format!("Bearer {bearer}")).bytes()
+}
+
+#[tokio::test]
+async fn requests_come_over_tls_and_never_without() {
+    let authority = Authority::new("roots");
+    let files = Files::of(&authority.server());
+    let (server, _) = server(&files.options()).await;
+    let mut connection = open(&server, &authority, None).await;
+    let answer = connection.ask(&list_with("key")).await;
+    assert_eq!(answer.told(), "200");
+    assert_eq!(answer.header("strict-transport-security"), Some("max-age=31536000"));
+    assert_eq!(connection.ask(&list()).await.head.status, 401);
+    let stream = connect(server.address, &authority, None, &BOTH).await.unwrap();
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    // A WebSocket within it, too.
+    let headers = [("Authorization", "Bearer key")];
+    let mut socket = Socket::opened(stream, "/mcp/ws", &headers).await.unwrap();
+    socket.send(json!(1), "tools/list", json!({})).await;
+    assert!(socket.hear().await.unwrap()["result"].is_object());
+    let mut plain = server.connect().await;
+    plain.send(&list()).await;
+    assert!(plain.is_closed_after_noise().await);
+}
+
+#[tokio::test]
+async fn old_versions_are_refused_where_that_is_asked_for() {
+    let authority = Authority::new("roots");
+    let files = Files::of(&authority.server());
+    let (open_server, _) = server(&files.options()).await;
+    assert!(connect(open_server.address, &authority, None, &[&version::TLS12]).await.is_ok());
+    let (strict, _) = server(&TlsOptions { min_version: TlsVersion::V1_3, ..files.options() }).await;
+    assert!(connect(strict.address, &authority, None, &[&version::TLS12]).await.is_err());
+    assert!(is_heard(&strict, &authority, None).await);
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_client_says_who_it_is() {
+    struct Seen(parking_lot::Mutex<Option<ClientCertificate>>);
+    #[async_trait]
+    impl Authenticator for Seen {
+        async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+            *self.0.lock() = credentials.certificate.cloned();
+            Ok(Principal::owner())
+        }
+
+        fn local(&self) -> Arc<Principal> {
+            Principal::owner()
+        }
+
+        fn is_configured(&self) -> bool {
+            true
+        }
+    }
+    let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
+    let files = Files::of(&roots.server());
+    let tls = Some(Tls::read(&files.options_with(&clients, false, None)).unwrap());
+    let seen = Arc::new(Seen(parking_lot::Mutex::default()));
+    let server = Server::with(HttpOptions { tls, authenticator: seen.clone(), ..HttpOptions::default() }).await;
+    assert_eq!(open(&server, &roots, None).await.ask(&list()).await.told(), "200");
+    assert_eq!(*seen.0.lock(), None);
+    let robot = clients.client("robot", 7);
+    assert_eq!(open(&server, &roots, Some(&robot)).await.ask(&list()).await.told(), "200");
+    let certificate = seen.0.lock().take().unwrap();
+    assert_eq!(certificate.subject, "CN=robot,O=Example\\, Inc.");
+    let names = ["dns:client.example", "ip:10.0.0.1", "uri:spiffe://example/robot", "email:a@example.com"];
+    assert_eq!(certificate.alternative_names, names);
+    assert_eq!(certificate.sha256.len(), 64);
+}
+
+#[tokio::test]
+async fn only_certificates_of_the_authority_are_heard() {
+    let (roots, clients, others) = (Authority::new("roots"), Authority::new("clients"), Authority::new("clients"));
+    let files = Files::of(&roots.server());
+    let revoked = clients.revoked(&[7]);
+    let (optional, _) = server(&files.options_with(&clients, false, Some(&revoked))).await;
+    let (required, _) = server(&files.options_with(&clients, true, Some(&revoked))).await;
+    let shown = [
+        ("none", None),
+        ("good", Some(clients.client("a", 8))),
+        ("revoked", Some(clients.client("a", 7))),
+        ("of others", Some(others.client("a", 8))),
+        ("expired", Some(clients.expired_client())),
+        ("a server's", Some(clients.server())),
+    ];
+    let mut table = String::new();
+    for (what, shown) in &shown {
+        let heard =
+            (is_heard(&optional, &roots, shown.as_ref()).await, is_heard(&required, &roots, shown.as_ref()).await);
+        table.push_str(&format!("{what:12} optional: {}, required: {}\n", heard.0, heard.1));
+    }
+    insta::assert_snapshot!(table, @r"
+    none         optional: true, required: false
+    good         optional: true, required: true
+    revoked      optional: false, required: false
+    of others    optional: false, required: false
+    expired      optional: false, required: false
+    a server's   optional: false, required: false
+    ");
+}
+
+#[tokio::test]
+async fn what_files_say_now_counts_on_open_connections() {
+    let (roots, clients, others) = (Authority::new("roots"), Authority::new("clients"), Authority::new("others"));
+    let files = Files::of(&roots.server());
+    let (server, tls) = server(&files.options_with(&clients, false, Some(&clients.revoked(&[])))).await;
+    let mut seven = open(&server, &roots, Some(&clients.client("seven", 7))).await;
+    let mut eight = open(&server, &roots, Some(&clients.client("eight", 8))).await;
+    let mut none = open(&server, &roots, None).await;
+    assert_eq!(seven.ask(&list()).await.told(), "200");
+    assert_eq!(eight.ask(&list()).await.told(), "200");
+    // A list that cannot be read changes nothing.
+    let broken = files.options_with(&clients, false, Some("no list"));
+    assert!(matches!(tls.read_again(&broken), Err(TlsError::Wrong { .. })));
+    assert_eq!(seven.ask(&list()).await.told(), "200");
+    tls.read_again(&files.options_with(&clients, false, Some(&clients.revoked(&[7])))).unwrap();
+    assert_eq!(seven.ask(&list()).await.told(), "401 -32600 the key or token is not valid");
+    // Not even a key saves it: today the connection would not come about.
+    assert_eq!(seven.ask(&list_with("key")).await.head.status, 401);
+    assert_eq!(eight.ask(&list()).await.told(), "200");
+    assert_eq!(none.ask(&list_with("key")).await.told(), "200");
+    tls.read_again(&files.options_with(&clients, true, Some(&clients.revoked(&[])))).unwrap();
+    assert_eq!(seven.ask(&list()).await.told(), "200");
+    assert_eq!(none.ask(&list_with("key")).await.head.status, 401);
+    tls.read_again(&files.options_with(&others, true, None)).unwrap();
+    assert_eq!(eight.ask(&list()).await.head.status, 401);
+    // Where nobody asks for any, none counts.
+    tls.read_again(&files.options()).unwrap();
+    assert_eq!(eight.ask(&list()).await.head.status, 401);
+    assert_eq!(eight.ask(&list_with("key")).await.told(), "200");
+}
+
+#[tokio::test]
+async fn a_new_certificate_counts_for_the_next_connection() {
+    let (before, after) = (Authority::new("before"), Authority::new("after"));
+    let files = Files::of(&before.server());
+    let (server, tls) = server(&files.options()).await;
+    let mut old = open(&server, &before, None).await;
+    let next = after.server();
+    files.put("cert.pem", &next.certificate);
+    // Half of a change is none.
+    let error = tls.read_again(&files.options()).unwrap_err().to_string();
+    assert!(error.contains("cert.pem is not the certificate of the key") && error.contains("key.pem"), "{error}");
+    assert!(is_heard(&server, &before, None).await);
+    files.put("key.pem", &next.key);
+    tls.read_again(&files.options()).unwrap();
+    assert!(is_heard(&server, &after, None).await && !is_heard(&server, &before, None).await);
+    assert_eq!(old.ask(&list_with("key")).await.told(), "200");
+}
+
+#[test]
+fn what_is_wrong_with_files_is_said() {
+    let (roots, clients) = (Authority::new("roots"), Authority::new("clients"));
+    let identity = roots.server();
+    let mut told = String::new();
+    let cases: [(&str, &str, &str, &str); 6] = [
+        (&identity.certificate, &identity.key, "", ""),
+        ("", &identity.key, &clients.pem, ""),
+        (&identity.certificate, "", &clients.pem, ""),
+        (&identity.certificate, &roots.server().key, &clients.pem, ""),
+        (&identity.certificate, &identity.key, "-----BEGIN CERTIFICATE-----\nAA=\n", ""),
+        (&identity.certificate, &identity.key, &clients.pem, &clients.pem),
+    ];
+    for (certificate, key, authorities, revoked) in cases {
+        let files = Files::of(&identity);
+        let certificate = files.put("cert.pem", certificate);
+        files.put("key.pem", key);
+        let mut options = files.options_with(&clients, false, Some(revoked).filter(|revoked| !revoked.is_empty()));
+        files.put("clients.pem", authorities);
+        let folder = certificate.parent().unwrap().display().to_string();
+        told.push_str(&Tls::read(&options).unwrap_err().to_string().replace(&folder, "FOLDER"));
+        told.push('\n');
+        options.key = folder.into();
+        assert!(matches!(Tls::read(&options), Err(TlsError::Unreadable { .. } | TlsError::Wrong { .. })));
+    }
+    insta::assert_snapshot!(told, @r"
+    FOLDER/clients.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
+    FOLDER/cert.pem does not hold a certificate as PEM (-----BEGIN CERTIFICATE-----)
+    FOLDER/key.pem does not hold a key as PEM (-----BEGIN PRIVATE KEY-----)
+    FOLDER/cert.pem is not the certificate of the key FOLDER/key.pem
+    FOLDER/clients.pem is no PEM of a certificate
+    FOLDER/revoked.pem does not hold a list of revoked certificates as PEM (-----BEGIN X509 CRL-----)
+    ");
+}
