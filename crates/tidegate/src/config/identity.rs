@@ -133,8 +133,8 @@ fn doubtful(config: &Config) -> Vec<String> {
     let mut doubts = Vec::new();
     if auth.tokens.as_ref().is_some_and(|tokens| tokens.issuer == DevelopmentKey::ISSUER) {
         doubts.push(
-            "auth.tokens takes tokens of a development key: whoever has the file of that key is whoever it likes; name a \
-             real issuer before others can reach this node"
+            "auth.tokens takes tokens of a development key: whoever has the file of that key is whoever it likes; \
+             name a real issuer before others can reach this node"
                 .to_owned(),
         );
     }
@@ -147,8 +147,8 @@ fn doubtful(config: &Config) -> Vec<String> {
     {
         let resource = &oauth.resource;
         doubts.push(format!(
-            "clients are told to ask for tokens for {resource} (auth.oauth.resource), which is not among the audiences of \
-             auth.tokens"
+            "clients are told to ask for tokens for {resource} (auth.oauth.resource), which is not among \
+             the audiences of auth.tokens"
         ));
     }
     doubts
