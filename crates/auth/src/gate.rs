@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use tidegate_core::{Authenticator, Credentials, Principal, Proof, Unauthenticated};
 
 use crate::certificate::{CertificateRule, Certificates};
@@ -177,7 +178,7 @@ impl Gate {
     fn without_bearer(&self, shown: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
         let certificate = shown.certificate.filter(|_| !self.certificates.is_empty());
         if let Some(principal) = certificate.and_then(|shown| self.certificates.holder(shown)) {
-            let is_good = certificate.is_some_and(|shown| self.clock.now() < shown.expires.into());
+            let is_good = certificate.is_some_and(|shown| self.clock.now() < DateTime::<Utc>::from(shown.expires));
             return if is_good { Ok(principal) } else { Err(Unauthenticated::Invalid) };
         }
         // A certificate that is nobody's may be the proxy's own.

@@ -18,9 +18,7 @@ use serde_json::{Map, Value};
 use super::quantities::{Size, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
-pub(crate) use identity::{
-    AuthEntry, CertificateEntry, IntrospectionEntry, OauthEntry, ProxyEntry, RoleEntry, TokensEntry,
-};
+pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
 pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
