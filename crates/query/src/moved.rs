@@ -23,7 +23,7 @@ impl Statement {
     pub fn with_tables_moved(&self, moved: &dyn Fn(&str, &str) -> Option<Moved>) -> Result<Option<Self>, Error> {
         let Some(ast) = self.ast() else { return Ok(None) };
         let mut ast = ast.clone();
-        let mut mover = Mover { moved, count: 0 };
+        let mut mover = Mover { moved, quote: self.dialect().quotation_mark(), count: 0 };
         // It never breaks off.
         let _: ControlFlow<()> = ast.visit(&mut mover);
         if mover.count == 0 {
@@ -36,6 +36,8 @@ impl Statement {
 
 struct Mover<'a> {
     moved: &'a dyn Fn(&str, &str) -> Option<Moved>,
+    /// Around names, as they are written down.
+    quote: char,
     count: usize,
 }
 
@@ -55,7 +57,7 @@ impl Mover<'_> {
         Some(match is_renamed {
             // Its table has an alias now, which goes without a schema.
             true => parts[1..].to_vec(),
-            false => [vec![Ident::with_quote('"', schema)], parts[1..].to_vec()].concat(),
+            false => [vec![Ident::with_quote(self.quote, schema)], parts[1..].to_vec()].concat(),
         })
     }
 }
@@ -75,7 +77,7 @@ impl VisitorMut for Mover<'_> {
         if is_renamed && alias.is_none() {
             *alias = Some(TableAlias { explicit: true, name: parts[1].clone(), columns: Vec::new(), at: None });
         }
-        let parts = [schema, table].map(|part| ObjectNamePart::Identifier(Ident::with_quote('"', part)));
+        let parts = [schema, table].map(|part| ObjectNamePart::Identifier(Ident::with_quote(self.quote, part)));
         *name = ObjectName(parts.to_vec());
         ControlFlow::Continue(())
     }

@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, stamp_of_shape};
+use tidegate_query::{
+    Catalog, Column, Database, Freshness, Plan, PolicyColumn, PolicyProblem, PolicyTable, SqlDialect, Stamps,
+    Statement, stamp_of_shape,
+};
 
 use crate::files::Files;
 use crate::options::SqliteOptions;
 use crate::plan::{Asked, plan};
 use crate::pool::Pool;
-use crate::session::Running;
-use crate::tables;
+use crate::session::{Reading, Running};
+use crate::shown::{Asker, kind_of, names};
+use crate::tables::{self, TableColumn};
 
 /// A database whose tables are those of one or several SQLite files.
 ///
@@ -35,6 +39,46 @@ impl SqliteDatabase {
         let name: Arc<str> = name.into().into();
         let files = Files::new(&name, files)?;
         Ok(Self { pool: Arc::new(Pool::new(name.clone(), files, options)), name, stamps: Stamps::default() })
+    }
+
+    fn asker(&self, principal: &Principal) -> Option<Arc<Asker>> {
+        Asker::of(&self.pool.options().row_policies, principal)
+    }
+
+    /// What does not fit between the row policies and the tables.
+    ///
+    /// # Errors
+    /// `Unavailable` when the files cannot be read.
+    pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        let policies = self.pool.options().row_policies.clone();
+        let work = move |reading: &Reading<'_>| {
+            let mut held = Vec::new();
+            for table in tables::list(reading)? {
+                // The columns of a view that cannot be read are not known.
+                held.push((names(reading.files, &table), tables::columns(reading, &table).ok()));
+            }
+            let columns_of = |columns: &Vec<TableColumn>| {
+                columns.iter().map(|column| (column.name.clone(), kind_of(column.declared()))).collect::<Vec<_>>()
+            };
+            let held: Vec<_> = held
+                .iter()
+                .map(|(names, columns)| (names.each_ref().map(String::as_str), columns.as_ref().map(columns_of)))
+                .collect();
+            let columns: Vec<Option<Vec<PolicyColumn<'_>>>> = held
+                .iter()
+                .map(|(_, columns)| {
+                    let columns = columns.as_ref()?.iter();
+                    Some(columns.map(|(name, kind)| PolicyColumn { name, kind: *kind }).collect())
+                })
+                .collect();
+            let tables: Vec<PolicyTable<'_>> = held
+                .iter()
+                .zip(&columns)
+                .map(|((names, _), columns)| PolicyTable { names, columns: columns.as_deref() })
+                .collect();
+            Ok(policies.check(&tables))
+        };
+        self.pool.read(Running::unbounded(), None, work).await
     }
 
     /// Connections that could start a query now.
@@ -61,18 +105,22 @@ impl Database for SqliteDatabase {
         Freshness::within(self.pool.options().answers_kept, statement)
     }
 
-    async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        self.pool.read(Running::unbounded(), |reading| tables::catalog(reading).map(Arc::new)).await
+    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+        self.pool.options().row_policies.stamp(principal)
     }
 
-    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        let work = |reading: &Reading<'_>| tables::catalog(reading).map(Arc::new);
+        self.pool.read(Running::unbounded(), self.asker(principal), work).await
+    }
+
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
         let (table, database) = (table.to_owned(), self.name.clone());
-        let work = move |reading: &crate::session::Reading<'_>| {
+        let work = move |reading: &Reading<'_>| {
             let table = tables::find(reading, &table, &database)?;
-            let columns = tables::columns(reading, &table)?;
-            Ok(columns.into_iter().map(|column| column.describe(&table)).collect())
+            tables::shown_columns(reading, &table)
         };
-        self.pool.read(Running::unbounded(), work).await
+        self.pool.read(Running::unbounded(), self.asker(principal), work).await
     }
 
     /// Of the files and of the columns or tables: it tells of rows too, of those in other tables as well. The files alone are
@@ -86,11 +134,13 @@ impl Database for SqliteDatabase {
         let version = tokio::task::spawn_blocking(move || files.version()).await;
         let version = version.map_err(|error| away(error.to_string()))?.map_err(|error| away(error.to_string()))?;
         let finding = stamp_of_shape(self, table, principal);
-        let shape = self.stamps.get(format!("{table:?}"), version, finding).await?;
-        Ok(shape.map(|shape| format!("{version:016x} {shape}")))
+        let policies = self.row_policy_stamp(principal);
+        let shape = self.stamps.get(format!("{policies:016x} {table:?}"), version, finding).await?;
+        // When somebody writes rows that are hidden is nothing for those from whom they are.
+        Ok(shape.map(|shape| if policies == 0 { format!("{version:016x} {shape}") } else { shape }))
     }
 
-    async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        Ok(Box::new(plan(self.pool.clone(), Asked::from(statement)).await?))
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        Ok(Box::new(plan(self.pool.clone(), self.asker(principal), Asked::from(statement)).await?))
     }
 }

@@ -40,6 +40,9 @@ pub(crate) enum Failure {
     /// A value is not of its column's type, which the schema promises.
     #[error("column {0:?} holds a value that its type forbids")]
     Mistyped(String),
+    /// What stands before a table fails, or what is behind it.
+    #[error("a view of a row policy: {0}")]
+    Behind(rusqlite::Error),
     /// The error for the caller is known.
     #[error("{0}")]
     Told(Error),
@@ -49,7 +52,7 @@ impl Failure {
     /// Whether the connection must be closed.
     pub(crate) fn is_of_the_connection(&self) -> bool {
         match self {
-            Self::Opening(_) | Self::Changed | Self::Mistyped(_) => true,
+            Self::Opening(_) | Self::Changed | Self::Mistyped(_) | Self::Behind(_) => true,
             Self::Sqlite(error) => !matches!(
                 code_of(error),
                 None | Some(
@@ -70,7 +73,7 @@ impl Failure {
     pub(crate) fn is_interruption(&self) -> bool {
         match self {
             Self::Stopped => true,
-            Self::Sqlite(error) | Self::Opening(OpeningError::Refused(_, error)) => matches!(
+            Self::Sqlite(error) | Self::Behind(error) | Self::Opening(OpeningError::Refused(_, error)) => matches!(
                 code_of(error),
                 Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
             ),
@@ -89,6 +92,11 @@ impl Failure {
                 Error::new(ErrorKind::InvalidArguments, format!("{what} is refused: only reading tables is allowed"))
                     .with_hint("Ask with one SELECT over the tables of the catalog.")
             }
+            Self::Behind(error) => match code_of(&error) {
+                Some(ErrorCode::OperationInterrupted) => Self::Stopped.into_error(database),
+                // What it says may tell of what is hidden.
+                _ => Error::internal(format!("a view of a row policy of {database:?} failed: {error}")),
+            },
             Self::NoQuery => {
                 Error::new(ErrorKind::InvalidArguments, "only a statement that reads and gives rows is allowed")
                     .with_hint("Ask with one SELECT over the tables of the catalog.")

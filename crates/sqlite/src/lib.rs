@@ -12,6 +12,7 @@ mod options;
 mod plan;
 mod pool;
 mod session;
+mod shown;
 mod tables;
 
 pub use database::SqliteDatabase;

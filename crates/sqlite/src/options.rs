@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use tidegate_query::RowPolicies;
+
 /// The bounds of a [`SqliteDatabase`](crate::SqliteDatabase).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SqliteOptions {
     /// Connections at once, each with a thread of its own. A query has one from its start to its last row; who comes
     /// when none is free waits.
@@ -28,6 +30,8 @@ pub struct SqliteOptions {
     pub memory_bytes: u64,
     /// How old an answer may be that is given again; none is ever, unless said.
     pub answers_kept: Option<Duration>,
+    /// Which rows and columns of the tables are shown to whom.
+    pub row_policies: RowPolicies,
 }
 
 impl Default for SqliteOptions {
@@ -43,6 +47,7 @@ impl Default for SqliteOptions {
             cache_bytes: 8 << 20,
             answers_kept: None,
             memory_bytes: 512 << 20,
+            row_policies: RowPolicies::default(),
         }
     }
 }

@@ -86,12 +86,13 @@ impl Node {
     }
 
     /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
-    pub fn state(&self, databases: impl IntoIterator<Item = Arc<dyn Database>>, built_in: &Allowed) -> State {
+    pub fn state(&self, databases: Databases, built_in: &Allowed) -> State {
+        let tenancy = databases.tenancy().clone();
         let executor = Executor::new(self.registry.events().clone());
         let executor = executor.with_store(self.store.clone()).with_uses(self.uses.clone());
-        let view = NodeView::new(Databases::new(databases), executor, self.identity.clone());
+        let view = NodeView::new(databases, executor, self.identity.clone());
         view.attach(&self.registry);
-        let entries = tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, built_in);
+        let entries = tidegate_tools::register_allowed(SnapshotBuilder::new().tenancy(tenancy), &view, built_in);
         State { view, entries }
     }
 

@@ -11,7 +11,7 @@ use tidegate_engines::Engine;
 use tidegate_query::ResultStore;
 
 use crate::auditing;
-use crate::config::{Assembled, Assembly, FILE_NAME, Loaded, Seen};
+use crate::config::{self, Assembled, Assembly, FILE_NAME, Loaded, Seen};
 use crate::failure::Failure;
 use crate::options::{Audience, Options};
 use crate::results;
@@ -73,6 +73,9 @@ impl Opened {
         let node = Arc::new(node(&loaded, store.clone(), audit.clone()));
         let assembly = Arc::new(Assembly::new(node, engine.clone(), doorkeeper.clone(), limits, further));
         let assembled = assembly.enter(&loaded).await?;
+        if audience == Audience::Clients {
+            keep_usage(assembly.node(), &loaded);
+        }
         for warning in &assembled.warnings {
             tracing::warn!("{warning}");
         }
@@ -112,6 +115,15 @@ impl Opened {
         if let Some(audit) = &self.audit {
             audit.close(DRAIN_WITHIN).await;
         }
+    }
+}
+
+/// Has `node` keep over a restart what callers use of their days.
+fn keep_usage(node: &Node, loaded: &Loaded) {
+    let file = config::usage_file(loaded, &results::user_folder());
+    if let Err(error) = node.registry().keep_usage(file.clone()) {
+        let file = file.display();
+        tracing::warn!("{file} cannot be read, so that everybody's day begins anew: {error}");
     }
 }
 

@@ -14,6 +14,7 @@
 //!   to legacy clients.
 //! - `tasks`: calls that become tasks, and what a restart leaves of them; `task_bounds`: their rights, time and room.
 //! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
+//! - `limits`: requests are counted, and lists are those of who asks.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -29,6 +30,7 @@ mod decode;
 mod garden;
 mod handshake;
 mod host;
+mod limits;
 mod listening;
 mod lists;
 mod methods;

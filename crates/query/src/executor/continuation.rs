@@ -58,6 +58,7 @@ fn hash_value(value: &Value, hash: &mut Sha256) {
 pub(super) struct Keeper<'a> {
     store: &'a Arc<ResultStore>,
     database: String,
+    policies: u64,
     rows_max: Option<u64>,
     is_linked: bool,
     key: Option<CacheKey>,
@@ -79,9 +80,9 @@ impl<'a> Keeper<'a> {
         if !matches!(form, Form::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
-        let database = question.database.name().to_owned();
-        let rows_max = question.max_rows;
-        Some(Self { store, database, rows_max, is_linked: linked, key, job, started: Instant::now() })
+        let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
+        let policies = question.database.row_policy_stamp(job.principal());
+        Some(Self { store, database, policies, rows_max, is_linked: linked, key, job, started: Instant::now() })
     }
 
     /// Ends `answer`, which shows the first `shown` of `rows`, and stores all of them after that.
@@ -140,7 +141,8 @@ impl<'a> Keeper<'a> {
 
     async fn begin(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let bytes_max = Some(self.store.limits().continued_bytes);
-        let asked = Asked { job: self.job, database: &self.database, bytes_max, rows_max: self.rows_max };
+        let (database, policies) = (self.database.as_str(), self.policies);
+        let asked = Asked { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
         self.store.begin(asked, schema).await
     }
 

@@ -66,7 +66,9 @@ impl Executor {
             Kind::Values(distinct) => values(rows, distinct),
             _ => rows,
         };
-        let asked = Asked { job, database: question.database.name(), bytes_max: None, rows_max: question.max_rows };
+        let database = &question.database;
+        let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
+        let asked = Asked { job, database, policies, bytes_max: None, rows_max: question.max_rows };
         let writer = store.begin(asked, &schema).await?;
         let result = writer.result().clone();
         job.keep_in(result.head().id.uri());

@@ -119,6 +119,10 @@ impl Certainty {
             return Ok(Self { kinds });
         }
         for (schema, name) in reading.reads() {
+            // Views that stand before tables hand their values on.
+            if reading.shown().is_some_and(|shown| shown.stands_before(&schema, &name)) {
+                continue;
+            }
             let Some(table) = tables::lookup(reading, &schema, &name)? else { continue };
             if table.kind == Kind::View {
                 // Its text would have to be looked at as well.

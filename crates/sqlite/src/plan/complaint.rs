@@ -89,7 +89,7 @@ fn columns(reading: &Reading<'_>, asked: &Asked, wanted: &str) -> Result<Vec<Str
         let display = reading.files.display(&table.schema, &table.name);
         let is_read = |name: &String| name.eq_ignore_ascii_case(&display) || name.eq_ignore_ascii_case(&table.name);
         if asked.tables.iter().any(is_read) {
-            names.extend(tables::columns(reading, &table)?.into_iter().map(|column| column.name));
+            names.extend(tables::shown_columns(reading, &table)?.into_iter().map(|column| column.name));
         }
     }
     let last = wanted.rsplit_once('.').map_or(wanted, |(_, last)| last);

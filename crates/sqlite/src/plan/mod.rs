@@ -3,18 +3,20 @@
 mod complaint;
 mod explain;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use rusqlite::Statement as Prepared;
 use tidegate_core::{Error, ErrorKind, Job};
-use tidegate_query::{Parameter, Plan, Rows, Statement};
+use tidegate_query::{Parameter, Plan, Rows, SqlDialect, Statement};
 
 use crate::answer::{Handover, Reader, ResultColumn, Source, describe, schema_of};
 use crate::failure::Failure;
 use crate::pool::Pool;
 use crate::session::{Reading, Running};
+use crate::shown::Asker;
 use explain::Explained;
 
 /// A statement as the engine has it: text and values.
@@ -28,6 +30,41 @@ pub(crate) struct Asked {
     pub(crate) parameters: Vec<Parameter>,
     /// The tables that it is known to read, to help with unknown columns.
     pub(crate) tables: Vec<String>,
+    /// The statement as it was parsed; none of one that SQLite alone judges.
+    pub(crate) parsed: Option<Statement>,
+}
+
+impl Asked {
+    /// The SQL as it is asked in `reading`, where other views may stand before the tables; they are made.
+    ///
+    /// # Errors
+    /// What SQLite says of the views, and that the SQL cannot be written down again.
+    fn sql_in(&self, reading: &Reading<'_>) -> Result<Cow<'_, str>, Failure> {
+        let Some(shown) = reading.shown() else { return Ok(Cow::Borrowed(&self.sql)) };
+        reading.stand_for(self.parsed.as_ref().map(Statement::tables))?;
+        if let Some(barred) = shown.barred(&self.tables) {
+            return Err(Failure::Told(barred.clone()));
+        }
+        let moved =
+            self.parsed.as_ref().map(|parsed| parsed.with_tables_moved(&|schema, name| shown.moved(schema, name)));
+        match moved.transpose().map_err(Failure::Told)?.flatten() {
+            Some(moved) => Ok(Cow::Owned(moved.text().to_owned())),
+            None => Ok(Cow::Borrowed(&self.sql)),
+        }
+    }
+}
+
+impl Asked {
+    /// The SQL over a view that SQLite may merge with it, where nothing of it would be computed for hidden rows but
+    /// comparisons of columns with literals: an index serves it then.
+    fn merged_in(&self, reading: &Reading<'_>) -> Option<String> {
+        let (shown, parsed) = (reading.shown()?, self.parsed.as_ref()?);
+        let lookup = parsed.lookup()?;
+        let (key, open) = shown.open(&lookup)?;
+        let moved = parsed.with_only_table_moved(&("temp".to_owned(), open)).ok()??;
+        reading.stand_open(&key).ok()?;
+        Some(moved.text().to_owned())
+    }
 }
 
 impl From<&Statement> for Asked {
@@ -36,13 +73,23 @@ impl From<&Statement> for Asked {
             sql: statement.text().to_owned(),
             parameters: statement.parameters().to_vec(),
             tables: statement.tables().to_vec(),
+            parsed: parsed_of(statement),
         }
+    }
+}
+
+/// What can be read of `statement` as a tree, so that its tables can be moved: an owner's may be read as a caller's.
+fn parsed_of(statement: &Statement) -> Option<Statement> {
+    match statement.ast() {
+        Some(_) => Some(statement.clone()),
+        None => Statement::parse(statement.text(), SqlDialect::Sqlite).ok(),
     }
 }
 
 /// A plan of SQLite.
 pub(crate) struct SqlitePlan {
     pool: Arc<Pool>,
+    asker: Option<Arc<Asker>>,
     asked: Asked,
     columns: Vec<ResultColumn>,
     schema: SchemaRef,
@@ -53,20 +100,21 @@ pub(crate) struct SqlitePlan {
 ///
 /// # Errors
 /// What SQLite or the wall refuses, with what would mend it.
-pub(crate) async fn plan(pool: Arc<Pool>, asked: Asked) -> Result<SqlitePlan, Error> {
+pub(crate) async fn plan(pool: Arc<Pool>, asker: Option<Arc<Asker>>, asked: Asked) -> Result<SqlitePlan, Error> {
     let (planned, database) = (asked.clone(), pool.database().clone());
     let work = move |reading: &Reading<'_>| {
         let look = || -> Result<_, Failure> {
             complaint::must_be_unambiguous(reading, &planned, &database)?;
-            let statement = reading.prepare(&planned.sql)?;
-            let columns = describe(reading, &statement, &planned.sql)?;
+            let sql = planned.sql_in(reading)?;
+            let statement = reading.prepare(&sql)?;
+            let columns = describe(reading, &statement, &sql)?;
             drop(statement);
-            Ok((columns, Explained::of(&planned.sql, &reading.explain(&planned.sql)?)))
+            Ok((columns, Explained::of(&sql, &reading.explain(&sql)?)))
         };
         look().map_err(|failure| complaint::with_choices(failure, reading, &planned, &database))
     };
-    let (columns, explained) = pool.read(Running::unbounded(), work).await?;
-    Ok(SqlitePlan { pool, asked, schema: schema_of(&columns), columns, explained })
+    let (columns, explained) = pool.read(Running::unbounded(), asker.clone(), work).await?;
+    Ok(SqlitePlan { pool, asker, asked, schema: schema_of(&columns), columns, explained })
 }
 
 #[async_trait]
@@ -102,8 +150,10 @@ impl Plan for SqlitePlan {
         let reader = Reader::new(handover.clone(), running.clone());
         let source = Source::new(handover);
         let (asked, columns, database) = (self.asked, self.columns, self.pool.database().clone());
+        let asker = self.asker;
         self.pool.start(place, move |session| {
-            let outcome = session.read(&running, |reading| pump(reading, &asked, &columns, &source, &running));
+            let outcome =
+                session.read(&running, asker.as_deref(), |reading| pump(reading, &asked, &columns, &source, &running));
             // The rows have ended well only when the transaction has too.
             Box::new(move || source.end(outcome.map_err(|failure| failure.into_error(&database))))
         })?;
@@ -123,11 +173,18 @@ fn pump(
     source: &Source,
     running: &Running,
 ) -> Result<(), Failure> {
-    let mut statement = reading.prepare(&asked.sql)?;
-    // Somebody may have changed the tables since the statement was planned.
-    if describe(reading, &statement, &asked.sql)? != columns {
-        return Err(Failure::Changed);
-    }
+    let mut statement = match merged(reading, asked, columns) {
+        Some(statement) => statement,
+        None => {
+            let sql = asked.sql_in(reading)?;
+            let statement = reading.prepare(&sql)?;
+            // Somebody may have changed the tables since the statement was planned.
+            if describe(reading, &statement, &sql)? != columns {
+                return Err(Failure::Changed);
+            }
+            statement
+        }
+    };
     bind(&mut statement, &asked.parameters)?;
     // SQLite forgets an interrupt that came while no statement ran.
     if running.must_end() {
@@ -138,6 +195,14 @@ fn pump(
         source.put(row, running)?;
     }
     Ok(())
+}
+
+/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from that
+/// is told by the statement as it was planned.
+fn merged<'a>(reading: &'a Reading<'_>, asked: &Asked, columns: &[ResultColumn]) -> Option<Prepared<'a>> {
+    let sql = asked.merged_in(reading)?;
+    let statement = reading.prepare(&sql).ok()?;
+    (describe(reading, &statement, &sql).ok()? == columns).then_some(statement)
 }
 
 /// Binds the parameters by their numbers: to SQLite `$2` is a name, and its place that of its first mention.

@@ -47,8 +47,8 @@ impl Attempts {
 
     /// Plans `sql` and, if that is let through, runs it to its end.
     async fn attempt(&self, sql: &str) -> Result<usize, Error> {
-        let asked = Asked { sql: sql.to_owned(), parameters: Vec::new(), tables: Vec::new() };
-        plan(self.pool.clone(), asked).await?;
+        let asked = Asked { sql: sql.to_owned(), parameters: Vec::new(), tables: Vec::new(), parsed: None };
+        plan(self.pool.clone(), None, asked).await?;
         let sql = sql.to_owned();
         let work = move |reading: &Reading<'_>| {
             let mut statement = reading.prepare(&sql)?;
@@ -59,7 +59,7 @@ impl Attempts {
             }
             Ok(count)
         };
-        self.pool.read(Running::unbounded(), work).await
+        self.pool.read(Running::unbounded(), None, work).await
     }
 
     /// Everything in the folder, byte for byte.
@@ -334,7 +334,7 @@ async fn the_wall_is_shut_after_our_own_sql() {
             .prepare("SELECT * FROM pragma_table_list")
             .is_ok_and(|mut statement| statement.raw_query().next().is_ok()))
     };
-    assert!(!attempts.pool.read(Running::unbounded(), work).await.unwrap());
+    assert!(!attempts.pool.read(Running::unbounded(), None, work).await.unwrap());
 }
 
 #[tokio::test]
@@ -342,7 +342,7 @@ async fn a_panic_costs_the_connection_and_not_the_place() {
     let attempts = Attempts::with(SqliteOptions { connections_max: 1, ..SqliteOptions::default() });
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let panicked = attempts.pool.read(Running::unbounded(), |_| -> Result<(), _> { panic!("a fault") }).await;
+    let panicked = attempts.pool.read(Running::unbounded(), None, |_| -> Result<(), _> { panic!("a fault") }).await;
     std::panic::set_hook(hook);
     assert_eq!(panicked.unwrap_err().kind(), tidegate_core::ErrorKind::Internal);
     assert_eq!(attempts.attempt("SELECT a FROM t").await.unwrap(), 2);

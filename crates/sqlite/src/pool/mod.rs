@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::options::SqliteOptions;
 use crate::session::{Reading, Running, Session, StopOnDrop};
+use crate::shown::Asker;
 use worker::{Order, Told, Worker};
 
 /// The connections of one database.
@@ -73,20 +74,21 @@ impl Pool {
             .map_err(|_| Error::new(ErrorKind::Unavailable, "the server is shutting down"))
     }
 
-    /// Does `work` on a connection and waits for what it returns; dropping the wait stops it.
+    /// Does `work` on a connection for `asker` and waits for what it returns; dropping the wait stops it.
     ///
     /// # Errors
     /// What `work` fails with, in the caller's words.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         running: Arc<Running>,
+        asker: Option<Arc<Asker>>,
         work: impl FnOnce(&Reading<'_>) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Error> {
         let place = self.place().await?;
         let (sender, receiver) = oneshot::channel();
         let _stop = StopOnDrop(running.clone());
         self.start(place, move |session| {
-            let outcome = session.read(&running, work);
+            let outcome = session.read(&running, asker.as_deref(), work);
             // Who no longer waits needs no answer.
             Box::new(move || drop(sender.send(outcome)))
         })?;

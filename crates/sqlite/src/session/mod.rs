@@ -10,14 +10,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode, Statement};
+use tidegate_query::Mask;
 
 pub(crate) use opening::OpeningError;
 pub(crate) use running::{Running, StopOnDrop};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, words};
 use crate::files::{Files, Stamp};
 use crate::options::SqliteOptions;
-use crate::tables::quoted;
+use crate::shown::{Asker, Key, Ledger, Shown, Sight, redacted};
+use crate::tables::{Table, quoted};
 use opening::{Open, Slot, is_log, look_at};
 use wall::Wall;
 
@@ -40,17 +42,18 @@ impl Session {
         self.open = None;
     }
 
-    /// Does `work` in a read transaction, until `running` must end.
+    /// Does `work` in a read transaction, until `running` must end. Tables are as they are shown to `asker`.
     ///
     /// # Errors
     /// What keeps the files from being read, and what `work` returns.
     pub(crate) fn read<T>(
         &mut self,
         running: &Arc<Running>,
+        asker: Option<&Asker>,
         work: impl FnOnce(&Reading<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         *self.slot.lock() = Some(running.clone());
-        let outcome = self.in_transaction(running, work);
+        let outcome = self.in_transaction(running, asker, work);
         running.leave();
         *self.slot.lock() = None;
         let is_left_open = self.open.as_ref().is_some_and(|open| !open.connection.is_autocommit());
@@ -66,6 +69,7 @@ impl Session {
     fn in_transaction<T>(
         &mut self,
         running: &Running,
+        asker: Option<&Asker>,
         work: impl FnOnce(&Reading<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         if self.open.as_ref().is_some_and(|open| !is_unchanged(&self.files, open)) {
@@ -81,10 +85,12 @@ impl Session {
         if running.must_end() {
             return Err(Failure::Stopped);
         }
-        let reading = Reading { connection: &open.connection, wall: &open.wall, files: &self.files };
+        let (wall, ledger) = (&open.wall, &open.ledger);
+        let mut reading = Reading { connection: &open.connection, wall, files: &self.files, ledger, shown: None };
         reading.begin()?;
-        let outcome = work(&reading);
+        let outcome = reading.show_to(asker).and_then(|()| work(&reading));
         let ended = reading.end();
+        wall.guard(None);
         let outcome = outcome?;
         ended?;
         if !open.logs_excluded.is_empty() && !is_unchanged(&self.files, open) {
@@ -105,6 +111,9 @@ pub(crate) struct Reading<'a> {
     wall: &'a Wall,
     /// The files that are read.
     pub(crate) files: &'a Files,
+    ledger: &'a Ledger,
+    /// How their tables are shown; none where all are as they are.
+    shown: Option<Arc<Shown>>,
 }
 
 impl Reading<'_> {
@@ -119,11 +128,75 @@ impl Reading<'_> {
     }
 
     fn end(&self) -> Result<(), Failure> {
+        let is_changed = self.ledger.take_changed();
         if self.connection.is_autocommit() {
-            // SQLite has ended it by itself, as it does after grave errors.
-            return Ok(());
+            // SQLite has ended it by itself, as it does after grave errors, and has taken our views with it.
+            return if is_changed { Err(Failure::Changed) } else { Ok(()) };
         }
-        self.ours(|connection| connection.execute_batch("ROLLBACK")).map_err(Failure::Sqlite)
+        // Views that were made stay for the next call; a rollback would make SQLite read all schemas again, too.
+        let end = if is_changed { "COMMIT" } else { "ROLLBACK" };
+        self.ours(|connection| connection.execute_batch(end)).map_err(Failure::Sqlite)
+    }
+
+    /// From now on tables are as they are shown to `asker`.
+    fn show_to(&mut self, asker: Option<&Asker>) -> Result<(), Failure> {
+        let _opened = self.wall.open();
+        let shown = match asker {
+            Some(asker) => self.ledger.shown(self.connection, self.files, asker)?,
+            None => None,
+        };
+        self.ledger.clear_for(self.connection, shown.as_ref()).map_err(Failure::Behind)?;
+        self.wall.guard(shown.clone());
+        self.shown = shown;
+        Ok(())
+    }
+
+    /// Makes the views that a statement needs which reads `tables`, or which may read any.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub(crate) fn stand_for(&self, tables: Option<&[String]>) -> Result<(), Failure> {
+        let Some(shown) = &self.shown else { return Ok(()) };
+        let _opened = self.wall.open();
+        self.ledger.make(self.connection, shown, shown.wanted(tables)).map_err(Failure::Behind)?;
+        self.wall.stands(self.ledger.standing());
+        Ok(())
+    }
+
+    /// Makes the view before the table `key` that is no barrier.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub(crate) fn stand_open(&self, key: &Key) -> Result<(), Failure> {
+        let Some(shown) = &self.shown else { return Ok(()) };
+        let _opened = self.wall.open();
+        self.ledger.make_open(self.connection, shown, key).map_err(Failure::Behind)
+    }
+
+    /// Whether policies apply to any table.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// How `table` is shown, where a policy applies to it.
+    pub(crate) fn sight(&self, table: &Table) -> Option<&Sight> {
+        self.shown.as_ref()?.sight(table)
+    }
+
+    /// The mask of a column of `table`.
+    pub(crate) fn mask(&self, table: &Table, column: &str) -> Option<Mask> {
+        self.shown.as_ref()?.mask(table, column)
+    }
+
+    /// Schema and name by which `table` is read.
+    pub(crate) fn place(&self, table: &Table) -> (String, String) {
+        let moved = self.shown.as_ref().and_then(|shown| shown.moved(&table.schema, &table.name));
+        moved.unwrap_or_else(|| (table.schema.clone(), table.name.clone()))
+    }
+
+    /// How the tables are shown, where policies apply to any.
+    pub(crate) fn shown(&self) -> Option<&Shown> {
+        self.shown.as_deref()
     }
 
     /// Runs SQL of our own, which the wall lets through.
@@ -156,7 +229,7 @@ impl Reading<'_> {
     }
 
     fn prepare_once(&self, sql: &str) -> Result<Statement<'_>, Failure> {
-        self.wall.begin();
+        let _planning = self.wall.begin();
         self.connection.prepare(sql).map_err(|error| self.failed(error))
     }
 
@@ -182,7 +255,9 @@ impl Reading<'_> {
     /// As [`Reading::prepare`].
     pub(crate) fn explain(&self, sql: &str) -> Result<Vec<(i64, i64, String)>, Failure> {
         let rows = || {
+            let planning = self.wall.begin();
             let mut statement = self.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            drop(planning);
             let mut rows = statement.raw_query();
             let mut steps = Vec::new();
             while let Some(row) = rows.next()? {
@@ -190,7 +265,11 @@ impl Reading<'_> {
             }
             Ok(steps)
         };
-        rows().map_err(|error| self.failed(error))
+        let steps = rows().map_err(|error| self.failed(error))?;
+        Ok(match &self.shown {
+            Some(shown) => redacted(steps, &shown.token),
+            None => steps,
+        })
     }
 
     /// The schemas and names of the tables and views that the last prepared statement reads.
@@ -200,6 +279,10 @@ impl Reading<'_> {
 
     /// What `error` of a caller's statement is: a refusal of the wall says what it refused.
     pub(crate) fn failed(&self, error: rusqlite::Error) -> Failure {
+        let is_behind = |shown: &Arc<Shown>| words(&error).contains(&shown.token);
+        if self.shown.as_ref().is_some_and(is_behind) {
+            return Failure::Behind(error);
+        }
         match self.wall.refused() {
             Some(what) if error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted) => Failure::Refused(what),
             _ => Failure::Sqlite(error),

@@ -15,6 +15,7 @@ use super::running::Running;
 use super::wall::Wall;
 use crate::files::{File, Files, MAIN, Stamp};
 use crate::options::SqliteOptions;
+use crate::shown::Ledger;
 use crate::tables::quoted;
 
 /// Instructions of SQLite's machine between two looks at whether the work must end: some ten microseconds.
@@ -27,6 +28,7 @@ pub(super) type Slot = Arc<Mutex<Option<Arc<Running>>>>;
 pub(super) struct Open {
     pub(super) connection: Connection,
     pub(super) wall: Arc<Wall>,
+    pub(super) ledger: Ledger,
     /// The files as they were before they were opened.
     pub(super) stamps: Vec<Stamp>,
     /// The logs of the files that were opened as ones that nobody changes. There must be none.
@@ -65,12 +67,13 @@ pub(super) fn open(files: &Files, options: &SqliteOptions, slot: &Slot) -> Resul
     let refused = |error| OpeningError::Refused(MAIN.to_owned(), error);
     let attached = if files.is_single() { 0 } else { i32::try_from(files.all.len()).unwrap_or(i32::MAX) };
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, attached).map_err(refused)?;
+    let ledger = Ledger::new(&connection, options.row_policies.key()).map_err(refused)?;
     let wall = Arc::new(Wall::default());
     let judge = wall.clone();
     connection
         .authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| judge.judge(context)))
         .map_err(refused)?;
-    Ok(Open { connection, wall, stamps, logs_excluded })
+    Ok(Open { connection, wall, ledger, stamps, logs_excluded })
 }
 
 fn open_only(file: &File, options: &SqliteOptions, slot: &Slot) -> Result<(Connection, Vec<PathBuf>), OpeningError> {

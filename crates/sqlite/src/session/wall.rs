@@ -4,10 +4,13 @@
 //! included, so it holds whatever the parser in front of it was made to believe.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+
+use crate::shown::{MASK_PREFIX, Shown};
 
 /// Functions that do more than compute; most of them exist only in builds of SQLite other than ours.
 const FUNCTIONS_REFUSED: &[&str] = &[
@@ -41,6 +44,10 @@ pub(super) struct Wall {
     is_ours: AtomicBool,
     reads: Mutex<BTreeSet<(String, String)>>,
     refused: Mutex<Option<String>>,
+    /// How tables are shown to whoever asks, where policies apply, and the names that stand before them.
+    guard: Mutex<Option<(Arc<Shown>, BTreeSet<String>)>>,
+    /// Whether a caller's SQL is being prepared. Modules prepare their own while rows are read.
+    is_planning: AtomicBool,
 }
 
 impl Wall {
@@ -50,10 +57,50 @@ impl Wall {
         Opened(self)
     }
 
-    /// Forgets what the last statement did.
-    pub(super) fn begin(&self) {
+    /// Forgets what the last statement did; a caller's is being prepared as long as the guard lives.
+    pub(super) fn begin(&self) -> Planning<'_> {
         self.reads.lock().clear();
         *self.refused.lock() = None;
+        self.is_planning.store(true, Ordering::Release);
+        Planning(self)
+    }
+
+    /// From now on tables are read as they are `shown`.
+    pub(super) fn guard(&self, shown: Option<Arc<Shown>>) {
+        *self.guard.lock() = shown.map(|shown| (shown, BTreeSet::new()));
+    }
+
+    /// Views called `names` (in lower case) stand before tables.
+    pub(super) fn stands(&self, names: BTreeSet<String>) {
+        if let Some((_, standing)) = self.guard.lock().as_mut() {
+            *standing = names;
+        }
+    }
+
+    /// What is refused since policies apply.
+    fn guarded(&self, context: &AuthContext<'_>) -> Option<String> {
+        let guard = self.guard.lock();
+        let (shown, standing) = guard.as_ref().filter(|_| self.is_planning.load(Ordering::Acquire))?;
+        if context.accessor.is_some_and(|accessor| accessor.ends_with(&shown.token)) {
+            return None;
+        }
+        match context.action {
+            AuthAction::Read { table_name, .. } => {
+                let name = table_name.to_ascii_lowercase();
+                let is_read_past = match context.database_name {
+                    // A part of the name of what is read: SQLite says no more of a table of which no column is wanted.
+                    None => shown.hides_any(&name) && !standing.contains(&name),
+                    Some(schema) => shown.hides(schema, &name),
+                };
+                let tells = name.starts_with("sqlite_") || is_read_past;
+                tells.then(|| format!("reading {table_name} past its row policy"))
+            }
+            AuthAction::Function { function_name } => {
+                function_name.starts_with(MASK_PREFIX).then(|| "a function of row policies".to_owned())
+            }
+            AuthAction::Pragma { pragma_name, .. } => Some(format!("PRAGMA {pragma_name}")),
+            _ => None,
+        }
     }
 
     /// The schemas and names of the tables and views that the last statement reads.
@@ -75,13 +122,22 @@ impl Wall {
             let schema = context.database_name.unwrap_or_default();
             self.reads.lock().insert((schema.to_owned(), table_name.to_owned()));
         }
-        match refusal(&context.action) {
+        match refusal(&context.action).or_else(|| self.guarded(&context)) {
             None => Authorization::Allow,
             Some(what) => {
                 self.refused.lock().get_or_insert(what);
                 Authorization::Deny
             }
         }
+    }
+}
+
+/// A caller's SQL is being prepared.
+pub(super) struct Planning<'a>(&'a Wall);
+
+impl Drop for Planning<'_> {
+    fn drop(&mut self) {
+        self.0.is_planning.store(false, Ordering::Release);
     }
 }
 

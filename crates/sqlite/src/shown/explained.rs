@@ -9,8 +9,7 @@ pub(crate) fn redacted(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i64,
     let mut shown = Vec::with_capacity(steps.len());
     for (number, parent, text) in steps {
         // Parents come before their children.
-        let is_barrier =
-            (text.starts_with("CO-ROUTINE ") || text.starts_with("MATERIALIZE ")) && text.contains(token);
+        let is_barrier = (text.starts_with("CO-ROUTINE ") || text.starts_with("MATERIALIZE ")) && text.contains(token);
         if hidden.contains(&parent) {
             hidden.insert(number);
             continue;

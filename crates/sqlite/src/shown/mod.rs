@@ -7,18 +7,19 @@
 
 mod explained;
 mod filter;
+mod generated;
 mod ledger;
 mod sight;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidegate_core::Principal;
-use tidegate_query::{Mask, Moved, RowPolicies};
+use tidegate_core::{Error, Principal};
+use tidegate_query::{Lookup, Mask, Moved, RowPolicies};
 
 pub(crate) use explained::redacted;
 pub(crate) use ledger::{Ledger, MASK_PREFIX, mask_code};
-pub(crate) use sight::Sight;
+pub(crate) use sight::{Sight, kind_of, names};
 
 use crate::tables::Table;
 
@@ -52,7 +53,8 @@ pub(crate) struct Shown {
     pub(super) stamp: u64,
     /// The versions of the files' schemas.
     pub(super) versions: Vec<i64>,
-    pub(super) token: String,
+    /// What the names of barriers end in.
+    pub(crate) token: String,
     /// Tables to which a policy applies, and all that must not be read past it.
     pub(super) sights: BTreeMap<Key, Sight>,
     /// Views of the files' owners, made again over what is shown, by their keys.
@@ -65,9 +67,20 @@ impl Shown {
         self.sights.get(&key(&table.schema, &table.name))
     }
 
-    /// Whether the view is made again in `temp`.
-    pub(crate) fn is_made_again(&self, table: &Table) -> bool {
-        self.views.contains_key(&key(&table.schema, &table.name))
+    /// Whether the table `name` (in lower case) of `schema` must not be read past a view.
+    pub(crate) fn hides(&self, schema: &str, name: &str) -> bool {
+        self.sights.contains_key(&key(schema, name))
+    }
+
+    /// Whether any file has such a table.
+    pub(crate) fn hides_any(&self, name: &str) -> bool {
+        self.sights.keys().any(|(_, one)| one == name)
+    }
+
+    /// Whether what is called so is a view of ours before a table, and no owner's.
+    pub(crate) fn stands_before(&self, schema: &str, name: &str) -> bool {
+        let is_shadow = |sight: &Sight| matches!(sight, Sight::Guarded(one) if one.shadow.eq_ignore_ascii_case(name));
+        name.ends_with(&self.token) || schema == "temp" && self.sights.values().any(is_shadow)
     }
 
     /// The mask of a column of a table; none when it is shown as it is.
@@ -91,20 +104,45 @@ impl Shown {
         Some(("temp".to_owned(), shadow))
     }
 
+    /// Why those of `tables` that are not read at all are not.
+    pub(crate) fn barred(&self, tables: &[String]) -> Option<&Error> {
+        let is_named = |(schema, name): &Key| names_one(tables, schema, name);
+        self.sights.iter().find_map(|(key, sight)| match sight {
+            Sight::Barred(error) if is_named(key) => Some(error),
+            _ => None,
+        })
+    }
+
+    /// The key of the table that `lookup` reads, and the name of its view that is no barrier; none if it must stay behind one.
+    pub(crate) fn open(&self, lookup: &Lookup) -> Option<(Key, String)> {
+        let mut meant =
+            self.sights.iter().filter(|((schema, name), _)| names_one(&[lookup.table.join(".")], schema, name));
+        let (Some((key, Sight::Guarded(guarded))), None) = (meant.next(), meant.next()) else { return None };
+        let is_shown_as_it_is = |compared: &String| {
+            let mut columns = guarded.masks.iter().filter(|(name, _)| name.eq_ignore_ascii_case(compared));
+            matches!((columns.next(), columns.next()), (Some((_, None)), None))
+        };
+        let open = guarded.open.as_ref().filter(|_| lookup.compared.iter().all(is_shown_as_it_is))?;
+        Some((key.clone(), open.name.clone()))
+    }
+
     /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read any.
     pub(crate) fn wanted(&self, tables: Option<&[String]>) -> BTreeSet<Key> {
         let all = || self.sights.keys().chain(self.views.keys()).cloned().collect();
         let Some(tables) = tables else { return all() };
-        let is_named = |(schema, name): &&Key| {
-            tables.iter().any(|table| {
-                let table = table.to_ascii_lowercase();
-                table == *name || table.strip_suffix(name.as_str()).is_some_and(|rest| rest == format!("{schema}."))
-            })
-        };
+        let is_named = |(schema, name): &&Key| names_one(tables, schema, name);
         // A view of the owner's may read whatever there is.
         if self.views.keys().any(|key| is_named(&key)) {
             return all();
         }
         self.sights.keys().filter(is_named).cloned().collect()
     }
+}
+
+/// Whether one of `tables` may be the table `name` of `schema`.
+fn names_one(tables: &[String], schema: &str, name: &str) -> bool {
+    tables.iter().any(|table| {
+        let table = table.to_ascii_lowercase();
+        table == name || table.strip_suffix(name).is_some_and(|rest| rest == format!("{schema}."))
+    })
 }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use rusqlite::Connection;
-use tidegate_query::Column;
+use tidegate_query::{Column, Mask};
 
 use super::{Kind, Table};
 use crate::answer::ValueKind;
 use crate::failure::Failure;
 use crate::session::Reading;
+use crate::shown::Sight;
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,33 +38,65 @@ enum Generated {
 /// # Errors
 /// What SQLite says.
 pub(crate) fn columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<TableColumn>, Failure> {
-    Ok(reading.ours(|connection| {
-        let mut references = references(connection, table)?;
-        let mut statement = connection
-            .prepare("SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1")?;
-        let rows = statement.query_map([&table.name, &table.schema], |row| {
-            let name: String = row.get(0)?;
-            Ok(TableColumn {
-                references: references.remove(&name.to_lowercase()),
-                name,
-                declared: row.get(1)?,
-                is_not_null: row.get(2)?,
-                key_place: row.get(3)?,
-                is_rowid: false,
-                generated: match row.get::<_, i64>(4)? {
-                    2 => Generated::WhenRead,
-                    3 => Generated::WhenWritten,
-                    _ => Generated::No,
-                },
-            })
-        })?;
-        let mut columns = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        if table.kind == Kind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
-            // A primary key that needs no index is the rowid itself.
-            columns.iter_mut().for_each(|column| column.is_rowid = column.key_place > 0);
+    Ok(reading.ours(|connection| columns_of(connection, table))?)
+}
+
+/// The columns of `table` as callers see them.
+///
+/// # Errors
+/// What SQLite says, and why the table cannot be read.
+pub(crate) fn shown_columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<Column>, Failure> {
+    if let Some(Sight::Barred(error)) = reading.sight(table) {
+        return Err(Failure::Told(error.clone()));
+    }
+    if table.kind == Kind::View && reading.is_shown() {
+        reading.stand_for(None)?;
+        let (schema, name) = reading.place(table);
+        let again = Table { schema, name, ..table.clone() };
+        return Ok(columns(reading, &again)?.into_iter().map(|column| column.describe(table)).collect());
+    }
+    let mut shown = Vec::new();
+    for column in columns(reading, table)? {
+        let mask = reading.mask(table, &column.name);
+        let mut column = column.describe(table);
+        match mask {
+            None => {}
+            Some(Mask::Deny) => continue,
+            Some(Mask::Null) => column.nullable = true,
+            Some(_) => "TEXT".clone_into(&mut column.type_name),
         }
-        Ok(columns)
-    })?)
+        shown.push(column);
+    }
+    Ok(shown)
+}
+
+/// The columns of `table`, without those that a virtual table hides.
+pub(crate) fn columns_of(connection: &Connection, table: &Table) -> rusqlite::Result<Vec<TableColumn>> {
+    let mut references = references(connection, table)?;
+    let mut statement = connection
+        .prepare("SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1")?;
+    let rows = statement.query_map([&table.name, &table.schema], |row| {
+        let name: String = row.get(0)?;
+        Ok(TableColumn {
+            references: references.remove(&name.to_lowercase()),
+            name,
+            declared: row.get(1)?,
+            is_not_null: row.get(2)?,
+            key_place: row.get(3)?,
+            is_rowid: false,
+            generated: match row.get::<_, i64>(4)? {
+                2 => Generated::WhenRead,
+                3 => Generated::WhenWritten,
+                _ => Generated::No,
+            },
+        })
+    })?;
+    let mut columns = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    if table.kind == Kind::Table && !table.is_without_rowid && !has_key_index(connection, table)? {
+        // A primary key that needs no index is the rowid itself.
+        columns.iter_mut().for_each(|column| column.is_rowid = column.key_place > 0);
+    }
+    Ok(columns)
 }
 
 /// What columns refer to, as `table(column)`, by their names in lower case.
@@ -86,6 +119,16 @@ fn has_key_index(connection: &Connection, table: &Table) -> rusqlite::Result<boo
 }
 
 impl TableColumn {
+    /// Whether it is computed from others.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.generated != Generated::No
+    }
+
+    /// Its type, as it is declared.
+    pub(crate) fn declared(&self) -> &str {
+        &self.declared
+    }
+
     /// The type of its values, if all of them have it.
     pub(crate) fn certain_kind(&self, table: &Table) -> Option<ValueKind> {
         if self.is_rowid {

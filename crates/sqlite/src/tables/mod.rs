@@ -10,7 +10,8 @@ use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use crate::failure::{Failure, words};
 use crate::session::Reading;
-pub(crate) use column::columns;
+use crate::shown::Sight;
+pub(crate) use column::{TableColumn, columns, columns_of, shown_columns};
 
 /// Tables that an error names at most.
 const CHOICES_MAX: usize = 20;
@@ -46,16 +47,26 @@ pub(crate) enum Kind {
 /// # Errors
 /// What SQLite says.
 pub(crate) fn list(reading: &Reading<'_>) -> Result<Vec<Table>, Failure> {
-    let tables = reading.ours(|connection| {
-        let mut statement = connection.prepare(
-            "SELECT schema, name, type, wr, strict FROM pragma_table_list \
-             WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-        )?;
-        let tables = statement.query_map([], table_of)?;
-        tables.collect::<rusqlite::Result<Vec<_>>>()
-    })?;
+    let tables = reading.ours(all)?;
     let is_of_a_file = |table: &Table| reading.files.all.iter().any(|file| file.schema == table.schema);
     Ok(tables.into_iter().filter(is_of_a_file).collect())
+}
+
+/// The tables of all schemas, our own views among them.
+pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<Table>> {
+    let mut statement = connection.prepare(
+        "SELECT schema, name, type, wr, strict FROM pragma_table_list \
+         WHERE type IN ('table', 'view', 'virtual') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+    )?;
+    let tables = statement.query_map([], table_of)?;
+    tables.collect()
+}
+
+/// The schemas and names of the tables that modules keep the rows of virtual ones in.
+pub(crate) fn kept_by_modules(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare("SELECT schema, name FROM pragma_table_list WHERE type = 'shadow'")?;
+    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    names.collect()
 }
 
 /// The table `name` of `schema`, if it is one that a caller can read.
@@ -94,11 +105,19 @@ pub(crate) fn catalog(reading: &Reading<'_>) -> Result<Catalog, Failure> {
         let counted = reading.ours(|connection| rows_counted(connection, &file.schema)).unwrap_or_default();
         counts.extend(counted.into_iter().map(|(table, rows)| ((file.schema.clone(), table), rows)));
     }
-    let mut tables: Vec<TableEntry> = list(reading)?
+    let listed = list(reading)?;
+    if listed.iter().any(|table| table.kind == Kind::View) {
+        reading.stand_for(None)?;
+    }
+    let mut tables: Vec<TableEntry> = listed
         .into_iter()
         .map(|table| TableEntry {
             name: reading.files.display(&table.schema, &table.name),
-            rows: counts.get(&(table.schema.clone(), table.name.clone())).copied(),
+            // Counted were all of its rows.
+            rows: match reading.sight(&table) {
+                None => counts.get(&(table.schema.clone(), table.name.clone())).copied(),
+                Some(_) => None,
+            },
             comment: None,
             status: status(reading, &table),
         })
@@ -124,10 +143,15 @@ fn rows_counted(connection: &Connection, schema: &str) -> rusqlite::Result<Vec<(
 
 /// Whether a table can be read, so far as that is seen without reading it.
 fn status(reading: &Reading<'_>, table: &Table) -> TableStatus {
-    if table.kind == Kind::Table {
+    if let Some(Sight::Barred(error)) = reading.sight(table) {
+        return TableStatus::Unreadable(error.message().to_owned());
+    }
+    // What is behind a view of ours is not tried: the reason would be of the table itself.
+    if table.kind == Kind::Table || table.kind == Kind::Virtual && reading.sight(table).is_some() {
         return TableStatus::Readable;
     }
-    match reading.prepare(&format!("SELECT * FROM {}.{}", quoted(&table.schema), quoted(&table.name))) {
+    let (schema, name) = reading.place(table);
+    match reading.prepare(&format!("SELECT * FROM {}.{}", quoted(&schema), quoted(&name))) {
         Ok(_) => TableStatus::Readable,
         Err(Failure::Sqlite(error)) => TableStatus::Unreadable(words(&error)),
         Err(failure) => TableStatus::Unreadable(failure.to_string()),

@@ -6,6 +6,8 @@
 //! - `pools`: waiting for a connection, and getting it back
 //! - `catalogs`: tables, views, columns, what cannot be read
 //! - `complaints`: the words of errors
+//! - `policies`: row policies: what those see who are bound by them, and what they try
+//! - `hidden`: random questions of those, beside the same over a copy without what is hidden
 //! - `several`: several files as one database
 //! - `writers`: reading beside a program that writes
 //! - `broken`: files that are no databases, vanish or are replaced
@@ -18,6 +20,8 @@ mod answers;
 mod broken;
 mod catalogs;
 mod complaints;
+mod hidden;
+mod policies;
 mod pools;
 #[path = "../../../../tests/slt/replay.rs"]
 mod replay;

@@ -50,7 +50,8 @@ impl Folder {
     /// A database of the files `names`.
     pub(crate) fn open(&self, names: &[&str], options: SqliteOptions) -> Node {
         let files = names.iter().map(|name| self.join(name)).collect();
-        Node { database: Arc::new(SqliteDatabase::open("shop", files, options).unwrap()) }
+        let database = Arc::new(SqliteDatabase::open("shop", files, options).unwrap());
+        Node { database, principal: Principal::anonymous() }
     }
 }
 
@@ -70,12 +71,13 @@ pub(crate) fn of_options(sql: &str, options: SqliteOptions) -> (Folder, Node) {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) database: Arc<SqliteDatabase>,
+    pub(crate) principal: Arc<Principal>,
 }
 
 impl Node {
     pub(crate) async fn plan(&self, sql: &str, parameters: Vec<Parameter>) -> Result<Box<dyn Plan>, Error> {
         let statement = Statement::parse(sql, SqlDialect::Sqlite)?.with_parameters(parameters)?;
-        self.database.plan(&statement, &Principal::anonymous()).await
+        self.database.plan(&statement, &self.principal).await
     }
 
     /// Starts `sql` as the job of somebody who waits.
@@ -160,7 +162,7 @@ impl Node {
 
     /// The tables, a line each: name, rows, and why they cannot be read.
     pub(crate) async fn tables(&self) -> Result<String, Error> {
-        let catalog = self.database.catalog(&Principal::anonymous()).await?;
+        let catalog = self.database.catalog(&self.principal).await?;
         let describe = |table: &tidegate_query::TableEntry| match (&table.status, table.rows) {
             (TableStatus::Unreadable(reason), _) => format!("{}: unreadable, {reason}", table.name),
             (TableStatus::Readable, Some(rows)) => format!("{}: {rows} rows", table.name),
@@ -171,7 +173,7 @@ impl Node {
 
     /// The columns of a table, a line each.
     pub(crate) async fn columns(&self, table: &str) -> Result<String, Error> {
-        let columns = self.database.columns(table, &Principal::anonymous()).await?;
+        let columns = self.database.columns(table, &self.principal).await?;
         let describe = |column: &Column| {
             let null = if column.nullable { "" } else { " not null" };
             let comment = column.comment.as_ref().map(|comment| format!(" -- {comment}")).unwrap_or_default();

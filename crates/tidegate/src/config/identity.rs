@@ -12,9 +12,9 @@ use tidegate_core::{Allowed, Grants};
 use tidegate_tools::DISCOVER;
 use tidegate_transport::http::ProtectedResource;
 
-use super::Loaded;
 use super::problem::Problem;
 use super::types::{Config, RoleEntry};
+use super::{Loaded, limits};
 
 /// Whether callers must prove who they are.
 pub(super) fn is_configured(config: &Config) -> bool {
@@ -191,6 +191,7 @@ fn role(entry: &RoleEntry, config: &Config) -> Role {
             entries: if everything { Allowed::Everything } else { Allowed::matching(patterns) },
             toolsets: Allowed::matching(entry.toolsets.clone()),
             databases: Allowed::matching(entry.databases.clone()),
+            limits: limits::allowance(&entry.limits),
         },
         claims: entry.claims.clone(),
     }

@@ -35,6 +35,7 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["indicatif"], &["tidegate-fetch"]),
     (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
+    (&["governor"], &["tidegate-core"]),
     (&["datafusion", "datafusion-*", "object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),

@@ -1,0 +1,128 @@
+//! What row policies cost: questions over a million rows through a policy, beside the same with the condition written by
+//! hand; and the setting up of twenty views. `cargo run --release -p tidegate-sqlite --example row_policies`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for people")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use tidegate_core::event::Events;
+use tidegate_core::{
+    Call, Caller, Grants, Job, Metadata, Origin, Principal, Proof, Registry, SnapshotBuilder, Target, Tool,
+    TransportKind, handler_fn,
+};
+use tidegate_query::{Database, HashKey, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
+use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
+
+const QUESTIONS: &[(&str, &str)] = &[
+    ("SELECT id, email, amount FROM orders WHERE tenant = 'a'", "SELECT id, email, amount FROM orders"),
+    ("SELECT count(*) FROM orders WHERE tenant = 'a'", "SELECT count(*) FROM orders"),
+    (
+        "SELECT count(*), sum(amount) FROM orders WHERE tenant = 'a' AND amount > 9",
+        "SELECT count(*), sum(amount) FROM orders WHERE amount > 9",
+    ),
+    ("SELECT id FROM orders WHERE tenant = 'a' AND id = 77777", "SELECT id FROM orders WHERE id = 77777"),
+    (
+        "SELECT count(*) FROM orders WHERE tenant = 'a' AND abs(amount) > 9",
+        "SELECT count(*) FROM orders WHERE abs(amount) > 9",
+    ),
+    (
+        "SELECT id, email, amount FROM orders WHERE tenant = 'a' AND abs(amount) > 9",
+        "SELECT id, email, amount FROM orders WHERE abs(amount) > 9",
+    ),
+];
+
+fn main() {
+    let folder = std::env::temp_dir().join(format!("row-policies-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("data.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let sql = "CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT, email TEXT, amount INTEGER, note TEXT);
+        WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000000) INSERT INTO orders
+        SELECT i, char(97 + i % 2), 'user' || i || '@example.com', i % 1000, 'note ' || i FROM s;";
+    connection.execute_batch(sql).unwrap();
+    for table in 0..20 {
+        let columns: Vec<String> = (0..10).map(|column| format!("c{column} TEXT")).collect();
+        connection.execute_batch(&format!("CREATE TABLE t{table} (tenant TEXT, {})", columns.join(", "))).unwrap();
+    }
+    drop(connection);
+    let policy = RowPolicy {
+        table: "*".to_owned(),
+        rows: Some(RowCondition::parse("tenant = :claims.tenant").unwrap()),
+        columns: BTreeMap::new(),
+        except_roles: BTreeSet::new(),
+    };
+    let options = |row_policies| SqliteOptions { row_policies, connections_max: 1, ..SqliteOptions::default() };
+    let open = |options| Arc::new(SqliteDatabase::open("shop", vec![path.clone()], options).unwrap());
+    let plain = open(options(RowPolicies::default()));
+    let bound = open(options(RowPolicies::new(vec![policy], HashKey::of_process())));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for (by_hand, through) in QUESTIONS {
+            let (by_hand, through_policy) = (best(&plain, by_hand, 7).await, best(&bound, through, 7).await);
+            let ratio = through_policy.as_secs_f64() / by_hand.as_secs_f64();
+            println!("{through}\n    by hand {by_hand:?}, through the policy {through_policy:?}: {ratio:.2}");
+        }
+        // Who asks changes each time, so that all views are taken down and made anew.
+        for sql in ["SELECT c1 FROM t1 WHERE c1 = 'x'", "SELECT abs(c1) FROM t1 ORDER BY abs(c1)", "SELECT t1.c1 FROM t1, t2, t3, t4"] {
+            let plan = async |database: &Arc<SqliteDatabase>, who: usize| {
+                let statement = Statement::parse(sql, SqlDialect::Sqlite).unwrap();
+                let somebody = somebody(["a", "b"][who % 2]);
+                let start = Instant::now();
+                drop(database.plan(&statement, &somebody).await.unwrap());
+                start.elapsed()
+            };
+            let (mut without, mut same, mut other) = (Duration::MAX, Duration::MAX, Duration::MAX);
+            for round in 0..200 {
+                without = without.min(plan(&plain, round).await);
+                other = other.min(plan(&bound, round).await);
+                same = same.min(plan(&bound, round).await);
+            }
+            println!("{sql}\n    planned without policies {without:?}, for the same principal {same:?}, for another {other:?}");
+        }
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn somebody(tenant: &str) -> Principal {
+    let mut principal = Principal::new(tenant, Proof::Token, Arc::new(Grants::everything()));
+    principal.claims.insert("tenant".to_owned(), tenant.into());
+    principal
+}
+
+async fn best(database: &Arc<SqliteDatabase>, sql: &str, rounds: usize) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..rounds {
+        let (_reply, job) = job().await;
+        let start = Instant::now();
+        let statement = Statement::parse(sql, SqlDialect::Sqlite).unwrap();
+        let plan = database.plan(&statement, &somebody("a")).await.unwrap();
+        let mut rows = plan.run(&job).await.unwrap().batches;
+        while let Some(batch) = rows.next().await {
+            batch.unwrap();
+        }
+        best = best.min(start.elapsed());
+    }
+    best
+}
+
+/// A job that runs until its reply is dropped.
+async fn job() -> (tidegate_core::Reply, Arc<Job>) {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+    let handler = handler_fn(move |job: Arc<Job>, _| {
+        let sender = sender.lock().unwrap().take();
+        async move {
+            let _ = sender.unwrap().send(job.clone());
+            job.cancelled().await;
+            Ok(Metadata::new())
+        }
+    });
+    let snapshot = SnapshotBuilder::new().tool(Tool::new("wait", "Waits.", handler)).build();
+    let origin = Origin { transport: TransportKind::CommandLine, peer: None };
+    let call = Call::new(Target::Tool("wait".to_owned()), Caller::new(Principal::owner(), origin));
+    let reply = Registry::new(snapshot, Events::default()).call(call).unwrap();
+    (reply, receiver.await.unwrap())
+}
