@@ -1,5 +1,7 @@
 //! One call being executed.
 
+mod status;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,74 +19,12 @@ use crate::auditor::Trail;
 use crate::call::{Call, LogLevel, Target, Variables};
 use crate::caller::Caller;
 use crate::clock::Clock;
-use crate::error::ErrorKind;
 use crate::guard::Guarded;
 use crate::limits::{Budget, Charges, Limits, Reached, Taken};
 use crate::pace::Pace;
 use crate::principal::Principal;
 
-/// Names a job; unguessable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct JobId(pub Uuid);
-
-impl std::fmt::Display for JobId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Where a job stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobState {
-    /// Waits for a free place.
-    Waiting,
-    /// Its handler runs.
-    Running,
-    /// Ended well.
-    Done,
-    /// Ended with an error of that kind.
-    Failed(ErrorKind),
-}
-
-impl JobState {
-    /// The state's name as answers and metrics show it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed(kind) => kind.name(),
-        }
-    }
-
-    /// Whether the job has ended.
-    pub fn has_ended(self) -> bool {
-        matches!(self, Self::Done | Self::Failed(_))
-    }
-}
-
-/// A job as somebody else sees it.
-#[derive(Debug, Clone)]
-pub struct JobStatus {
-    /// Which job.
-    pub id: JobId,
-    /// Whose.
-    pub caller: Caller,
-    /// The sort of target and its name.
-    pub target: (&'static str, String),
-    /// Where it stands.
-    pub state: JobState,
-    /// When it came in.
-    pub started_at: SystemTime,
-    /// How long it has run, or ran.
-    pub elapsed: Duration,
-    /// The URI of the stored result that it writes or wrote.
-    pub result: Option<String>,
-    /// Rows answered so far.
-    pub rows: u64,
-    /// Bytes of text answered so far.
-    pub bytes: u64,
-}
+pub use status::{JobId, JobState, JobStatus};
 
 /// How often the time of a call is charged.
 const TIME_CHARGED_EACH: Duration = Duration::from_secs(1);

@@ -16,6 +16,7 @@ mod completion;
 mod content;
 mod error;
 pub mod event;
+mod execution;
 mod grants;
 mod guard;
 mod handler;

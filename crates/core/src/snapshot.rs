@@ -1,5 +1,7 @@
 //! One state of the registry: everything a caller can list or reach, immutable.
 
+mod builder;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate, Watcher};
 use crate::tenancy::Tenancy;
 use crate::tool::Tool;
+
+pub use builder::SnapshotBuilder;
 
 /// How long clients may keep what was listed or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,143 +64,6 @@ pub struct Entry<'a> {
     pub name: &'a str,
     /// What it demands.
     pub access: &'a Access,
-}
-
-/// Collects the entries of a [`Snapshot`]. A clone goes on from the same entries.
-#[derive(Debug, Clone)]
-pub struct SnapshotBuilder {
-    snapshot: Snapshot,
-}
-
-impl Default for SnapshotBuilder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SnapshotBuilder {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self {
-            snapshot: Snapshot {
-                version: 0,
-                generation: 0,
-                tools: BTreeMap::new(),
-                tool_order: Vec::new(),
-                resources: BTreeMap::new(),
-                templates: Vec::new(),
-                prompts: BTreeMap::new(),
-                toolsets: BTreeMap::new(),
-                cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
-                limits: Limits::default(),
-                tenancy: Tenancy::default(),
-                guard: Guard::default(),
-            },
-        }
-    }
-
-    /// Adds a tool. Tools are listed in the order they were added; the last of a name wins.
-    #[must_use]
-    pub fn tool(mut self, tool: Tool) -> Self {
-        let tool = Arc::new(tool);
-        self.snapshot.tool_order.retain(|other| other.name != tool.name);
-        self.snapshot.tool_order.push(tool.clone());
-        self.snapshot.tools.insert(tool.name.clone(), tool);
-        self
-    }
-
-    /// Adds a resource.
-    #[must_use]
-    pub fn resource(mut self, resource: Resource) -> Self {
-        self.snapshot.resources.insert(resource.uri.clone(), Arc::new(resource));
-        self
-    }
-
-    /// Adds a resource template; the last of a text wins. Of several that match a URI the one with
-    /// most literal text answers, then the longer one.
-    #[must_use]
-    pub fn template(mut self, template: ResourceTemplate) -> Self {
-        self.snapshot.templates.retain(|other| other.template != template.template);
-        self.snapshot.templates.push(Arc::new(template));
-        self.snapshot.templates.sort_by(|a, b| {
-            b.template
-                .literal_bytes()
-                .cmp(&a.template.literal_bytes())
-                .then_with(|| b.template.as_str().len().cmp(&a.template.as_str().len()))
-                .then_with(|| a.template.as_str().cmp(b.template.as_str()))
-        });
-        self
-    }
-
-    /// Adds a prompt.
-    #[must_use]
-    pub fn prompt(mut self, prompt: Prompt) -> Self {
-        self.snapshot.prompts.insert(prompt.name.clone(), Arc::new(prompt));
-        self
-    }
-
-    /// Adds a toolset, a door of its own.
-    #[must_use]
-    pub fn toolset(mut self, toolset: Toolset) -> Self {
-        self.snapshot.toolsets.insert(toolset.name.clone(), Arc::new(toolset));
-        self
-    }
-
-    /// Sets the bounds of calls.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.snapshot.limits = limits;
-        self
-    }
-
-    /// Says whose the databases are.
-    #[must_use]
-    pub fn tenancy(mut self, tenancy: Tenancy) -> Self {
-        self.snapshot.tenancy = tenancy;
-        self
-    }
-
-    /// Sets what stands between answers and their readers.
-    #[must_use]
-    pub fn guard(mut self, guard: Guard) -> Self {
-        self.snapshot.guard = guard;
-        self
-    }
-
-    /// Says which configuration this is; principals of another one reach nothing.
-    #[must_use]
-    pub fn generation(mut self, generation: u64) -> Self {
-        self.snapshot.generation = generation;
-        self
-    }
-
-    /// Sets how long clients may keep what they listed or read.
-    #[must_use]
-    pub fn cache(mut self, cache: CacheHint) -> Self {
-        self.snapshot.cache = cache;
-        self
-    }
-
-    /// Whether there is a tool of that name.
-    pub fn has_tool(&self, name: &str) -> bool {
-        self.snapshot.tools.contains_key(name)
-    }
-
-    /// Whether there is a prompt of that name.
-    pub fn has_prompt(&self, name: &str) -> bool {
-        self.snapshot.prompts.contains_key(name)
-    }
-
-    /// Whether there is a resource of that URI, or a template of that text.
-    pub fn has_resource(&self, uri: &str) -> bool {
-        let is_template = |entry: &Arc<ResourceTemplate>| entry.template.as_str() == uri;
-        self.snapshot.resources.contains_key(uri) || self.snapshot.templates.iter().any(is_template)
-    }
-
-    /// The finished state.
-    pub fn build(self) -> Snapshot {
-        self.snapshot
-    }
 }
 
 impl Snapshot {
