@@ -39,6 +39,12 @@ impl OnlyFor {
         Self(Arc::new(rule))
     }
 
+    /// Those of these for whom `rule` is true, too.
+    #[must_use]
+    pub fn and(self, rule: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        Self::new(move |principal| self.includes(principal) && rule(principal))
+    }
+
     fn includes(&self, principal: &Principal) -> bool {
         (self.0)(principal)
     }

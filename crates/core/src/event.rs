@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::auditor::Auditor;
 use crate::caller::Caller;
 use crate::job::Job;
 use crate::limits::{Level, Measure};
@@ -111,12 +112,26 @@ pub trait Subscriber: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Events {
     subscribers: Arc<[Arc<dyn Subscriber>]>,
+    auditor: Option<Arc<dyn Auditor>>,
 }
 
 impl Events {
     /// Events that go to `subscribers`, in order.
     pub fn new(subscribers: impl IntoIterator<Item = Arc<dyn Subscriber>>) -> Self {
-        Self { subscribers: subscribers.into_iter().collect() }
+        Self { subscribers: subscribers.into_iter().collect(), auditor: None }
+    }
+
+    /// The same, which `auditor` hears of as well; it writes down every call of the registry that tells of them.
+    #[must_use]
+    pub fn audited_by(self, auditor: Arc<dyn Auditor>) -> Self {
+        let subscribers = self.subscribers.iter().cloned();
+        let subscribers = subscribers.chain([auditor.clone() as Arc<dyn Subscriber>]).collect();
+        Self { subscribers, auditor: Some(auditor) }
+    }
+
+    /// Who writes down every call.
+    pub(crate) fn auditor(&self) -> Option<&Arc<dyn Auditor>> {
+        self.auditor.as_ref()
     }
 
     /// Tells everybody.

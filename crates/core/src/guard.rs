@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use uuid::Uuid;
 
@@ -48,11 +48,12 @@ pub struct Guard {
 pub(crate) struct Guarded {
     pub(crate) guard: Guard,
     secrets: AtomicU64,
+    fence: OnceLock<Fence>,
 }
 
 impl Guarded {
     pub(crate) fn by(guard: Guard) -> Self {
-        Self { guard, secrets: AtomicU64::new(0) }
+        Self { guard, ..Self::default() }
     }
 }
 
@@ -138,9 +139,10 @@ impl Job {
         Some(masked)
     }
 
-    /// A fence for data in its answer, if the answer is for a model and data stands behind fences here.
-    pub fn fence(&self) -> Option<Fence> {
-        (self.guarded.guard.fences && self.format().is_none()).then(Fence::new)
+    /// The fence around data in its answer, if the answer is for a model and data stands behind fences here.
+    pub fn fence(&self) -> Option<&Fence> {
+        let is_fenced = self.guarded.guard.fences && self.format().is_none();
+        is_fenced.then(|| self.guarded.fence.get_or_init(Fence::new))
     }
 }
 
@@ -189,6 +191,11 @@ impl Fence {
     pub fn closing(&self, is_mid_line: bool) -> String {
         let end = format!("[end {}]", self.mark);
         if is_mid_line { format!("\n{end}") } else { end }
+    }
+
+    /// `text` between both lines.
+    pub fn around(&self, text: &str) -> String {
+        [&self.opening(), text, &self.closing(!text.ends_with('\n'))].concat()
     }
 
     /// How long both lines are at most, in bytes.

@@ -56,6 +56,13 @@ impl Jobs {
         self.table.lock().open.len()
     }
 
+    /// How many jobs of the tenant of `caller` run or wait; of everybody, where it has none.
+    pub fn open_count_for(&self, caller: &Caller) -> usize {
+        let table = self.table.lock();
+        let Some(tenant) = &caller.principal.tenant else { return table.open.len() };
+        table.open.values().filter(|job| job.principal().tenant.as_ref() == Some(tenant)).count()
+    }
+
     /// The jobs of `caller`, newest first; everybody's of its tenant for one with the access `operator`.
     pub fn list(&self, caller: &Caller) -> Vec<JobStatus> {
         let mut jobs: Vec<JobStatus> = {

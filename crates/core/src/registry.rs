@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::auditor::{AuditLine, Auditor};
+use crate::auditor::AuditLine;
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
@@ -32,6 +32,7 @@ use crate::snapshot::Snapshot;
 use crate::watch::{Watch, Watches};
 
 /// The single list of tools, resources, resource templates and prompts.
+#[derive(Debug)]
 pub struct Registry {
     snapshot: ArcSwap<Snapshot>,
     version: watch::Sender<u64>,
@@ -42,40 +43,19 @@ pub struct Registry {
     keeper: Mutex<Option<Keeper>>,
     tasks: TaskTracker,
     events: Events,
-    auditor: Option<Arc<dyn Auditor>>,
-}
-
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registry").field("snapshot", &self.snapshot).finish_non_exhaustive()
-    }
 }
 
 impl Registry {
     /// A registry in the state of `snapshot`, whose limits say for good how many calls are remembered; the other limits
     /// change with each state.
     pub fn new(snapshot: Snapshot, events: Events) -> Arc<Self> {
-        Self::open(snapshot, events, None, SystemTime::now)
-    }
-
-    /// The same, whose calls `auditor` writes down, which hears of `events` as well.
-    pub fn audited(snapshot: Snapshot, events: Events, auditor: Option<Arc<dyn Auditor>>) -> Arc<Self> {
-        Self::open(snapshot, events, auditor, SystemTime::now)
+        Self::with_clock(snapshot, events, SystemTime::now)
     }
 
     /// The same, whose days begin when `clock` says so.
     pub fn with_clock(
         snapshot: Snapshot,
         events: Events,
-        clock: impl Fn() -> SystemTime + Send + Sync + 'static,
-    ) -> Arc<Self> {
-        Self::open(snapshot, events, None, clock)
-    }
-
-    fn open(
-        snapshot: Snapshot,
-        events: Events,
-        auditor: Option<Arc<dyn Auditor>>,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Arc<Self> {
         let version = 1;
@@ -90,7 +70,6 @@ impl Registry {
             keeper: Mutex::default(),
             tasks: TaskTracker::new(),
             events,
-            auditor,
         })
     }
 
@@ -215,7 +194,7 @@ impl Registry {
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
         job.guarded = Guarded::by(snapshot.guard().clone());
-        if self.auditor.is_some() {
+        if self.events.auditor().is_some() {
             job.keep_trail();
         }
         let job = Arc::new(job);
@@ -232,7 +211,6 @@ impl Registry {
             held: Some(held),
             jobs: self.jobs.clone(),
             events: self.events.clone(),
-            auditor: self.auditor.clone(),
             line: Mutex::default(),
             cancel_grace: limits.cancel_grace,
         };
@@ -290,7 +268,6 @@ struct Execution {
     held: Option<Held>,
     jobs: Arc<Jobs>,
     events: Events,
-    auditor: Option<Arc<dyn Auditor>>,
     /// Room for what is written down of the call.
     line: Mutex<Option<Box<dyn AuditLine>>>,
     cancel_grace: Duration,
@@ -348,7 +325,7 @@ impl Execution {
 
     /// Hands on what is to be written down of the call, before anybody hears of its end.
     fn write_down(&self, outcome: &'static str) {
-        let Some(auditor) = &self.auditor else { return };
+        let Some(auditor) = self.events.auditor() else { return };
         match self.line.lock().take() {
             Some(line) => line.write(&self.job, outcome),
             None => auditor.ended_without_room(&self.job, outcome),
@@ -356,7 +333,7 @@ impl Execution {
     }
 
     async fn execute(&self) -> Result<Metadata, Error> {
-        if let Some(auditor) = &self.auditor {
+        if let Some(auditor) = self.events.auditor() {
             let line = tokio::select! {
                 biased;
                 () = self.job.cancelled() => return Err(self.reason_of_cancellation()),

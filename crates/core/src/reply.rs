@@ -191,7 +191,8 @@ pub struct ReplySender {
 }
 
 impl ReplySender {
-    pub(crate) fn job(&self) -> &Job {
+    /// The job that is answered.
+    pub fn job(&self) -> &Arc<Job> {
         &self.job
     }
 

@@ -223,6 +223,11 @@ impl Snapshot {
         self.tool_order.iter().any(|tool| tool.access.acl.networks.is_some())
     }
 
+    /// Whether it depends on more of the principal than its grants which tools a caller sees.
+    pub fn asks_for_principals(&self) -> bool {
+        self.tool_order.iter().any(|tool| tool.access.asks_who || tool.access.only_for.is_some())
+    }
+
     /// The bounds of calls.
     pub fn limits(&self) -> &Limits {
         &self.limits

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::access::{Access, OnlyFor};
 use crate::principal::{Principal, Proof};
 
 /// Whose the databases of a node are. The default keeps none from anybody.
@@ -25,8 +26,19 @@ impl Tenancy {
         is_of_one || principal.proof == Proof::Process
     }
 
-    /// Whether the database of that name is everybody's.
-    pub fn is_open(&self, database: &str) -> bool {
-        !self.tenants.contains_key(database)
+    /// What an entry demands that carries the right to the database of that name: `access`, and to be of one of its
+    /// tenants.
+    #[must_use]
+    pub fn restrict(&self, database: &str, access: Access) -> Access {
+        if !self.tenants.contains_key(database) {
+            return access;
+        }
+        let (tenancy, database) = (self.clone(), database.to_owned());
+        let admits = move |principal: &Principal| tenancy.admits(&database, principal);
+        let only_for = match access.only_for {
+            Some(others) => others.and(admits),
+            None => OnlyFor::new(admits),
+        };
+        Access { only_for: Some(only_for), ..access }
     }
 }

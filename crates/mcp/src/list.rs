@@ -9,7 +9,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
-use tidegate_core::{CacheHint, Caller, Grants, Metadata, Registry, Resource, Snapshot, Toolset, TransportKind};
+use tidegate_core::{
+    CacheHint, Caller, Grants, Metadata, Principal, Registry, Resource, Snapshot, Toolset, TransportKind,
+};
 
 use crate::answer::Message;
 use crate::cursor::page;
@@ -46,6 +48,8 @@ struct Seen {
     transport: TransportKind,
     grants: Arc<Grants>,
     toolset: Option<Arc<Toolset>>,
+    /// Who asks, where more than its grants decides.
+    principal: Option<Arc<Principal>>,
 }
 
 impl Seen {
@@ -57,6 +61,7 @@ impl Seen {
             transport: caller.origin.transport,
             grants: caller.principal.grants.clone(),
             toolset: caller.toolset.clone(),
+            principal: snapshot.asks_for_principals().then(|| caller.principal.clone()),
         })
     }
 }
@@ -72,6 +77,7 @@ impl PartialEq for Seen {
             && self.transport == other.transport
             && Arc::ptr_eq(&self.grants, &other.grants)
             && same_toolset
+            && self.principal == other.principal
     }
 }
 
@@ -161,7 +167,7 @@ async fn resources(
     let mut resources: Vec<Arc<Resource>> = snapshot.resources(&peer.caller).cloned().collect();
     for template in snapshot.templates(&peer.caller) {
         if let Some(lister) = &template.lister {
-            let listed = registry.listed(&**lister, &peer.caller.principal).await;
+            let listed = registry.listed(&**lister, &peer.caller).await;
             let listed = listed.map_err(|error| RpcError::from_error(&error, None, dialect))?;
             resources.extend(listed.into_iter().map(Arc::new));
         }

@@ -102,11 +102,17 @@ impl Service {
         &self.registry
     }
 
-    /// Answers `initialize`: the client's revision if we speak it, else our newest legacy one.
+    /// Answers `initialize` of `caller`: the client's revision if we speak it, else our newest legacy one.
     ///
     /// # Errors
-    /// `-32602` when its params are wrong.
-    pub fn initialize(&self, request: &Request, in_flight: Arc<InFlight>) -> Result<(Session, Message), RpcError> {
+    /// `-32602` when its params are wrong, and when the caller asks too often.
+    pub fn initialize(
+        &self,
+        request: &Request,
+        caller: &Caller,
+        in_flight: Arc<InFlight>,
+    ) -> Result<(Session, Message), RpcError> {
+        self.admit(caller, Revision::NEWEST_LEGACY)?;
         let params: InitializeParams = request.params()?;
         let revision = Revision::parse(&params.protocol_version)
             .filter(|revision| revision.is_legacy())
@@ -176,6 +182,7 @@ impl Service {
 
     async fn dispatch(&self, request: Request, peer: &Peer) -> Result<Answer, RpcError> {
         let revision = self.revision_of(&request, peer.session.as_deref())?;
+        self.admit(&peer.caller, revision)?;
         let envelope = self.envelope(&request.id, revision);
         let guard = peer.in_flight.as_ref().map(|in_flight| in_flight.enter(&request.id)).transpose()?;
         let whole = |message| Ok(Answer::Whole(message));
@@ -203,6 +210,12 @@ impl Service {
             "logging/setLevel" if !envelope.dialect.stateless => whole(self.set_level(&request, &envelope, peer)?),
             method => Err(RpcError::method_not_found(method)),
         }
+    }
+
+    /// Counts a request of `caller`.
+    fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {
+        let admitted = self.registry.admit_request(caller);
+        admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
     }
 
     fn discover(&self, envelope: &Envelope) -> Message {

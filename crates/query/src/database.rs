@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use tidegate_core::{Error, ErrorKind, Job, Principal, nearest};
+use tidegate_core::{Error, ErrorKind, Job, Principal, Tenancy, nearest};
 
 use crate::freshness::Freshness;
 use crate::stamp::stamp_of_shape;
@@ -169,17 +169,32 @@ pub struct Column {
 #[derive(Clone, Default)]
 pub struct Databases {
     by_name: BTreeMap<String, Arc<dyn Database>>,
+    tenancy: Tenancy,
 }
 
 impl Databases {
     /// The set of `databases`; of two with the same name the last stays.
     pub fn new(databases: impl IntoIterator<Item = Arc<dyn Database>>) -> Self {
-        Self { by_name: databases.into_iter().map(|database| (database.name().to_owned(), database)).collect() }
+        let by_name = databases.into_iter().map(|database| (database.name().to_owned(), database)).collect();
+        Self { by_name, tenancy: Tenancy::default() }
+    }
+
+    /// The same, of which some are there for some tenants alone.
+    #[must_use]
+    pub fn of_tenants(self, tenancy: Tenancy) -> Self {
+        Self { tenancy, ..self }
+    }
+
+    /// Whose they are.
+    pub fn tenancy(&self) -> &Tenancy {
+        &self.tenancy
     }
 
     /// Those that `principal` may ask, in the order of their names.
     pub fn of(&self, principal: &Principal) -> impl Iterator<Item = &Arc<dyn Database>> {
-        self.by_name.values().filter(|database| principal.grants.databases.includes(database.name()))
+        let may_ask =
+            move |name: &str| principal.grants.databases.includes(name) && self.tenancy.admits(name, principal);
+        self.by_name.values().filter(move |database| may_ask(database.name()))
     }
 
     /// The one of that name, whoever asks: for what the configuration itself points at.

@@ -12,6 +12,7 @@ mod database;
 mod dialect;
 mod distinct;
 mod executor;
+mod fingerprint;
 mod format;
 mod freshness;
 mod functions;
@@ -25,6 +26,7 @@ mod policy;
 mod refusal;
 mod render;
 mod row_policy;
+mod secrets;
 mod spec;
 mod spelling;
 mod stamp;
@@ -49,6 +51,7 @@ pub use row_policy::{
     Comparator, HashKey, Mask, PolicyColumn, PolicyPart, PolicyProblem, PolicyTable, RowCondition, RowFilter,
     RowPolicies, RowPolicy, RowValue, TableView, ValueKind,
 };
+pub use secrets::{BUILT_IN_RULES, SecretRule, SecretRules, WrongRule};
 pub use spec::{
     Comparison, Condition, Function, Join, JoinKind, JoinOn, LIMIT_DEFAULT, Operand, Operator, Order, QuerySpec,
     Selection,

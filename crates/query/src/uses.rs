@@ -3,12 +3,11 @@
 //! Each somebody has counts of its own. Were they shared, the order of a list would tell what others ask.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::num::NonZeroUsize;
 
 use lru::LruCache;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Proof};
+use tidegate_core::{Caller, Owner};
 
 /// Somebodies whose uses are known; with the names of each they are 10,000 names at most.
 const SOMEBODIES_MAX: NonZeroUsize = match NonZeroUsize::new(100) {
@@ -28,16 +27,7 @@ const HALVED_AFTER: f64 = 100.0;
 /// Which names somebody asks for, lately and often.
 #[derive(Debug)]
 pub struct Uses {
-    of: Mutex<LruCache<Somebody, Names>>,
-}
-
-/// What tells one somebody from another, as [`Caller::is_same_as`] does.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Somebody {
-    proof: Proof,
-    subject: String,
-    tenant: Option<String>,
-    address: Option<IpAddr>,
+    of: Mutex<LruCache<Owner, Names>>,
 }
 
 #[derive(Debug)]
@@ -70,7 +60,7 @@ impl Uses {
     pub fn count(&self, caller: &Caller, database: &str, tables: &[String]) {
         let mut of = self.of.lock();
         let names =
-            of.get_or_insert_mut(Somebody::of(caller), || Names { questions: 0, counts: LruCache::new(NAMES_MAX) });
+            of.get_or_insert_mut(Owner::of(caller), || Names { questions: 0, counts: LruCache::new(NAMES_MAX) });
         names.questions += 1;
         let at = names.questions;
         for table in tables.iter().map(|table| Some(table.clone())).chain([None]) {
@@ -93,7 +83,7 @@ impl Uses {
 
     fn ranks(&self, caller: &Caller, name: impl for<'a> Fn(&'a str, Option<&'a str>) -> Option<&'a str>) -> Ranks {
         let mut ranks = HashMap::new();
-        if let Some(names) = self.of.lock().peek(&Somebody::of(caller)) {
+        if let Some(names) = self.of.lock().peek(&Owner::of(caller)) {
             for ((database, table), count) in &names.counts {
                 if let Some(name) = name(database, table.as_deref()) {
                     *ranks.entry(name.to_owned()).or_default() += count.worth(names.questions);
@@ -112,19 +102,6 @@ impl Ranks {
     }
 }
 
-impl Somebody {
-    fn of(caller: &Caller) -> Self {
-        let principal = &caller.principal;
-        let address = caller.origin.peer.map(|peer| peer.to_canonical());
-        Self {
-            proof: principal.proof,
-            subject: principal.subject.clone(),
-            tenant: principal.tenant.clone(),
-            address: address.filter(|_| principal.proof == Proof::Anonymous),
-        }
-    }
-}
-
 impl Count {
     /// What it counts for at the question `now`.
     fn worth(self, now: u64) -> f64 {
@@ -135,6 +112,8 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use tidegate_core::{Origin, Principal, TransportKind};
 
     use super::*;

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    access, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, token, tools,
+    access, audit, call, client, completions, config, demo, doctor, export, fetch, key, pg, query, serve, stdio, token,
+    tools,
 };
 use crate::failure::Failure;
 use crate::options::Options;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Access(access::Access),
     #[command(subcommand)]
+    Audit(audit::Audit),
+    #[command(subcommand)]
     Pg(pg::Pg),
     Completions(completions::Completions),
 }
@@ -60,6 +63,7 @@ impl Command {
             | Self::Key(_)
             | Self::Token(_)
             | Self::Access(_)
+            | Self::Audit(_)
             | Self::Pg(_)
             | Self::Completions(_) => "warn",
         }
@@ -81,6 +85,7 @@ impl Command {
             Self::Key(key) => key.run(options),
             Self::Token(token) => token.run(options),
             Self::Access(access) => access.run(options).await,
+            Self::Audit(audit) => audit.run(options),
             Self::Pg(pg) => pg.run(options).await,
             Self::Completions(completions) => completions.run(),
         }

@@ -1,6 +1,7 @@
 //! The `tidegate` command: parses, wires, runs, drains.
 
 mod address;
+mod auditing;
 mod bearer;
 mod bridge;
 mod cli;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Allowed, Limits, Registry, SnapshotBuilder, StoredResults};
+use tidegate_core::{Allowed, Auditor, Guard, Limits, Registry, Screen, SnapshotBuilder, StoredResults};
 use tidegate_mcp::{About, Service, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, ResultStore, Uses};
-use tidegate_tools::{INSTRUCTIONS, Identity, NodeView};
+use tidegate_tools::{FENCED, INSTRUCTIONS, Identity, NodeView};
 use tidegate_transport::Metrics;
 
 /// A node that is ready to be served.
@@ -38,6 +38,8 @@ pub struct NodeBuilder {
     entries: Vec<AddEntries>,
     has_built_in_tools: bool,
     store: Option<Arc<ResultStore>>,
+    auditor: Option<Arc<dyn Auditor>>,
+    guard: Guard,
 }
 
 type AddEntries = Box<dyn FnOnce(SnapshotBuilder) -> SnapshotBuilder>;
@@ -58,6 +60,8 @@ impl Node {
             entries: Vec::new(),
             has_built_in_tools: true,
             store: None,
+            auditor: None,
+            guard: Guard::default(),
         }
     }
 
@@ -82,12 +86,13 @@ impl Node {
     }
 
     /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
-    pub fn state(&self, databases: impl IntoIterator<Item = Arc<dyn Database>>, built_in: &Allowed) -> State {
+    pub fn state(&self, databases: Databases, built_in: &Allowed) -> State {
+        let tenancy = databases.tenancy().clone();
         let executor = Executor::new(self.registry.events().clone());
         let executor = executor.with_store(self.store.clone()).with_uses(self.uses.clone());
-        let view = NodeView::new(Databases::new(databases), executor, self.identity.clone());
+        let view = NodeView::new(databases, executor, self.identity.clone());
         view.attach(&self.registry);
-        let entries = tidegate_tools::register_allowed(SnapshotBuilder::new(), &view, built_in);
+        let entries = tidegate_tools::register_allowed(SnapshotBuilder::new().tenancy(tenancy), &view, built_in);
         State { view, entries }
     }
 
@@ -172,6 +177,27 @@ impl NodeBuilder {
         self
     }
 
+    /// Lets `auditor` write down every call.
+    #[must_use]
+    pub fn auditor(mut self, auditor: Arc<dyn Auditor>) -> Self {
+        self.auditor = Some(auditor);
+        self
+    }
+
+    /// Masks secrets in the answers of the first state as `screen` finds them.
+    #[must_use]
+    pub fn screen(mut self, screen: Arc<dyn Screen>) -> Self {
+        self.guard.screen = Some(screen);
+        self
+    }
+
+    /// Puts a fence around rows that a model reads, in the first state, and tells the model so.
+    #[must_use]
+    pub fn fenced(mut self) -> Self {
+        self.guard.fences = true;
+        self
+    }
+
     /// Leaves the built-in tools, resources and prompts out.
     #[must_use]
     pub fn without_built_in_tools(mut self) -> Self {
@@ -182,9 +208,10 @@ impl NodeBuilder {
     /// The finished node.
     pub fn build(self) -> Node {
         let results = self.store.clone().map(|store| store as Arc<dyn StoredResults>);
-        let metrics = Arc::new(Metrics::new().with_results(results));
+        let metrics = Arc::new(Metrics::new().with_results(results).with_auditor(self.auditor.clone()));
         let own: [Arc<dyn Subscriber>; 2] = [Arc::new(Log), metrics.clone()];
         let events = Events::new(own.into_iter().chain(self.subscribers));
+        let events = self.auditor.into_iter().fold(events, Events::audited_by);
         let executor = Executor::new(events.clone()).with_store(self.store.clone());
         let uses = executor.uses().clone();
         let view = NodeView::new(Databases::new(self.databases), executor, self.identity.clone());
@@ -193,13 +220,17 @@ impl NodeBuilder {
             entries = tidegate_tools::register(entries, &view);
         }
         let entries = self.entries.into_iter().fold(entries, |entries, add| add(entries));
-        let registry = Registry::new(entries.limits(self.limits).build(), events);
+        let registry = Registry::new(entries.limits(self.limits).guard(self.guard.clone()).build(), events);
         view.attach(&registry);
+        let instructions = match self.guard.fences {
+            true => format!("{}\n{FENCED}", self.instructions.trim_end()),
+            false => self.instructions,
+        };
         let about = About {
             name: self.identity.name.clone(),
             title: Some(self.identity.title.clone()),
             version: self.identity.version.clone(),
-            instructions: Some(self.instructions),
+            instructions: Some(instructions),
         };
         Node {
             service: Service::with_tasks_in(task_folder(self.store.as_deref()), registry.clone(), about),

@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tidegate::Node;
+use tidegate_audit::AuditLog;
 use tidegate_auth::Doorkeeper;
 use tidegate_core::{Authenticator, Caller, Origin, Toolset, TransportKind};
 use tidegate_engines::Engine;
 use tidegate_query::ResultStore;
 
-use crate::config::{Assembled, Assembly, FILE_NAME, Loaded, Seen};
+use crate::auditing;
+use crate::config::{self, Assembled, Assembly, FILE_NAME, Loaded, Seen};
 use crate::failure::Failure;
 use crate::options::{Audience, Options};
 use crate::results;
@@ -27,6 +29,7 @@ pub(crate) struct Opened {
     pub(crate) has_file: bool,
     pub(crate) assembled: Assembled,
     engine: Engine,
+    audit: Option<Arc<AuditLog>>,
 }
 
 /// What is served beside the databases of the configuration.
@@ -62,13 +65,21 @@ impl Opened {
             Audience::Clients => results::open(&loaded).await?,
             Audience::CommandLine => None,
         };
-        let node = Arc::new(node(&loaded, store.clone()));
+        // Whoever asks on the command line has the data anyway.
+        let audit = match audience {
+            Audience::Clients => auditing::open(&loaded)?,
+            Audience::CommandLine => None,
+        };
+        let node = Arc::new(node(&loaded, store.clone(), audit.clone()));
         let assembly = Arc::new(Assembly::new(node, engine.clone(), doorkeeper.clone(), limits, further));
         let assembled = assembly.enter(&loaded).await?;
+        if audience == Audience::Clients {
+            keep_usage(assembly.node(), &loaded);
+        }
         for warning in &assembled.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(Self { assembly, doorkeeper, has_file: file.is_some(), loaded, seen, assembled, engine })
+        Ok(Self { assembly, doorkeeper, has_file: file.is_some(), loaded, seen, assembled, engine, audit })
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
@@ -101,6 +112,18 @@ impl Opened {
         let databases = self.assembly.databases_open();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.engine.shutdown(DRAIN_WITHIN).await;
+        if let Some(audit) = &self.audit {
+            audit.close(DRAIN_WITHIN).await;
+        }
+    }
+}
+
+/// Has `node` keep over a restart what callers use of their days.
+fn keep_usage(node: &Node, loaded: &Loaded) {
+    let file = config::usage_file(loaded, &results::user_folder());
+    if let Err(error) = node.registry().keep_usage(file.clone()) {
+        let file = file.display();
+        tracing::warn!("{file} cannot be read, so that everybody's day begins anew: {error}");
     }
 }
 
@@ -110,7 +133,7 @@ fn default_file(named: &[Source]) -> Option<&'static Path> {
     (named.is_empty() && file.is_file()).then_some(file)
 }
 
-fn node(loaded: &Loaded, store: Option<Arc<ResultStore>>) -> Node {
+fn node(loaded: &Loaded, store: Option<Arc<ResultStore>>, audit: Option<Arc<AuditLog>>) -> Node {
     let server = &loaded.config.server;
     let mut builder = Node::builder().without_built_in_tools().results(store);
     if let Some(title) = &server.title {
@@ -118,6 +141,12 @@ fn node(loaded: &Loaded, store: Option<Arc<ResultStore>>) -> Node {
     }
     if let Some(instructions) = &server.instructions {
         builder = builder.instructions(instructions);
+    }
+    if let Some(audit) = audit {
+        builder = builder.auditor(audit);
+    }
+    if loaded.config.fence {
+        builder = builder.fenced();
     }
     builder.build()
 }

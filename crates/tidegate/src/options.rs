@@ -110,14 +110,15 @@ impl LimitFlags {
             bytes: self.inline_bytes.map_or(inline.bytes, Bound::limit),
         };
         let limits = &config.limits;
-        Limits {
+        let of_calls = Limits {
             inline,
             timeout,
             task_after: limits.task_after.map_or(default.task_after, |time| time.0),
             task_timeout: limits.task_timeout.map_or(default.task_timeout, |time| time.0),
             answer_within: limits.answer_within.map_or(default.answer_within, |time| time.0),
             ..default
-        }
+        };
+        config::of_callers(of_calls, limits)
     }
 }
 

@@ -46,9 +46,13 @@ fn limits(entry: &ResultsEntry) -> Result<StoreLimits, String> {
     })
 }
 
-/// The user's folder for what can be made again.
 fn default_folder() -> PathBuf {
+    user_folder().join("results")
+}
+
+/// The folder of what the user's nodes keep, in that for what can be made again.
+pub(crate) fn user_folder() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    cache.unwrap_or_else(std::env::temp_dir).join("tidegate").join("results")
+    cache.unwrap_or_else(std::env::temp_dir).join("tidegate")
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use tidegate_core::{Allowed, Snapshot, SnapshotBuilder};
 
-pub use instructions::INSTRUCTIONS;
+pub use instructions::{FENCED, INSTRUCTIONS};
 pub use node::{Identity, NodeView};
 pub use toolset::DISCOVER;
 

@@ -58,7 +58,7 @@ impl NodeView {
     }
 
     /// That `caller` could still ask what `result` answers: it reaches the tool that was asked, and the database where that
-    /// is a right of its own; or the resource, of a file.
+    /// is a right of its own, and is bound by the same row policies; or the resource, of a file.
     ///
     /// # Errors
     /// `NotFound`, in the words of a result that there never was.
@@ -71,7 +71,13 @@ impl NodeView {
         let reaches_tool = self.registry()?.state_for(caller).tool(&head.tool, caller).is_ok();
         let reaches_database = !BY_OWN_RIGHT.contains(&&*head.tool)
             || self.databases.of(&caller.principal).any(|database| database.name() == head.database);
-        if reaches_tool && reaches_database { Ok(()) } else { Err(head.id.absent()) }
+        // What may be seen of the tables has not changed since.
+        let policies = self
+            .databases
+            .configured(&head.database)
+            .map_or(0, |database| database.row_policy_stamp(&caller.principal));
+        let is_bound_alike = policies == head.policies;
+        if reaches_tool && reaches_database && is_bound_alike { Ok(()) } else { Err(head.id.absent()) }
     }
 
     pub(crate) fn uptime_seconds(&self) -> u64 {

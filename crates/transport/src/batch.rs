@@ -50,7 +50,7 @@ pub(crate) fn with_callers(
 
 fn refused(message: Read, error: RpcError) -> Read {
     match message {
-        Ok(Incoming::Request(request)) => Err(Rejection { id: Some(request.id), error }),
+        Ok(Incoming::Request(request)) => Err(Rejection { id: Some(request.id), error: Box::new(error) }),
         // Nothing is said to what is not answered.
         Ok(_) => Ok(Incoming::Response(Response::default())),
         Err(rejection) => Err(rejection),

@@ -82,7 +82,7 @@ impl Conversation {
     /// many requests are open, and while what must be said at once does not leave.
     pub(crate) async fn hear(&self, incoming: Incoming, caller: Caller, identity: &Arc<dyn Identity>) {
         match incoming {
-            Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request, identity).await,
+            Incoming::Request(request) if is_handshake(&request) => self.shake_hands(&request, &caller, identity).await,
             Incoming::Request(request) if is_listening(&request) => self.take_stream(request, caller, identity).await,
             Incoming::Request(request) => self.take(request, caller, identity).await,
             Incoming::Notification(notification) => self.service.notified(&notification, &self.peer(caller)),
@@ -165,8 +165,8 @@ impl Conversation {
         }
     }
 
-    async fn shake_hands(&self, request: &Request, identity: &Arc<dyn Identity>) {
-        match self.service.initialize(request, self.in_flight.clone()) {
+    async fn shake_hands(&self, request: &Request, caller: &Caller, identity: &Arc<dyn Identity>) {
+        match self.service.initialize(request, caller, self.in_flight.clone()) {
             Ok((session, message)) => {
                 let feed = Feed::of_session(&session);
                 *self.session.lock() = Some(Arc::new(session));

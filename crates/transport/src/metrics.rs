@@ -5,7 +5,7 @@ use std::sync::Arc;
 use metrics::{counter, gauge, histogram, with_local_recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{Registry, StoredResults, Target};
+use tidegate_core::{Auditor, Registry, StoredResults, Target};
 
 /// Upper bounds of the buckets of durations, in seconds.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
@@ -15,6 +15,7 @@ pub struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     results: Option<Arc<dyn StoredResults>>,
+    auditor: Option<Arc<dyn Auditor>>,
 }
 
 impl Default for Metrics {
@@ -33,13 +34,19 @@ impl Metrics {
             .unwrap_or_else(|_| PrometheusBuilder::new());
         let recorder = builder.build_recorder();
         let handle = recorder.handle();
-        Self { recorder, handle, results: None }
+        Self { recorder, handle, results: None, auditor: None }
     }
 
     /// Shows how much `results` keeps, too.
     #[must_use]
     pub fn with_results(self, results: Option<Arc<dyn StoredResults>>) -> Self {
         Self { results, ..self }
+    }
+
+    /// Shows what `auditor` has written, too.
+    #[must_use]
+    pub fn with_auditor(self, auditor: Option<Arc<dyn Auditor>>) -> Self {
+        Self { auditor, ..self }
     }
 
     /// Everything in Prometheus' text format.
@@ -50,6 +57,9 @@ impl Metrics {
             gauge!("tidegate_tasks").set(tokio::runtime::Handle::current().metrics().num_alive_tasks() as f64);
             if let Some(results) = &self.results {
                 show(results.as_ref());
+            }
+            if let Some(auditor) = &self.auditor {
+                show_audit(auditor.as_ref());
             }
         });
         self.handle.run_upkeep();
@@ -81,9 +91,16 @@ impl Metrics {
                     .record(job.elapsed());
                 counter!("tidegate_rows_total").increment(job.rows());
                 counter!("tidegate_bytes_total").increment(job.bytes());
+                if job.secrets() > 0 {
+                    counter!("tidegate_secrets_total").increment(job.secrets());
+                }
             }
             Event::CallRefused { kind, outcome, .. } => {
                 counter!("tidegate_calls_refused_total", "kind" => kind, "outcome" => outcome).increment(1);
+            }
+            Event::LimitReached { level, measure, .. } => {
+                let (level, measure) = (level.name(), measure.name());
+                counter!("tidegate_limits_reached_total", "level" => level, "measure" => measure).increment(1);
             }
             Event::QueryEnded { database, elapsed, .. } => {
                 histogram!("tidegate_query_seconds", "database" => database.to_owned()).record(elapsed);
@@ -118,6 +135,14 @@ fn show(results: &dyn StoredResults) {
     counter!("tidegate_results_blocks_total").absolute(figures.blocks_written);
     counter!("tidegate_results_removed_total", "reason" => "expired").absolute(figures.expired);
     counter!("tidegate_results_removed_total", "reason" => "room").absolute(figures.evicted);
+}
+
+/// What was written down, as its writer counts it.
+fn show_audit(auditor: &dyn Auditor) {
+    let figures = auditor.figures();
+    counter!("tidegate_audit_lines_total").absolute(figures.written);
+    counter!("tidegate_audit_dropped_total").absolute(figures.dropped);
+    gauge!("tidegate_audit_waiting").set(figures.waiting as f64);
 }
 
 impl Subscriber for Metrics {

@@ -73,6 +73,9 @@ pub(crate) fn write(file: &Path, written: &Written) -> io::Result<()> {
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
     let new = Path::new(&name);
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
     let mut opened = OpenOptions::new().write(true).create(true).truncate(true).open(new)?;
     opened.write_all(&serde_json::to_vec(&document)?)?;
     opened.sync_all()?;

@@ -67,8 +67,7 @@ impl AuditLine for Line {
 
 fn registry(notes: Notes, snapshot: SnapshotBuilder) -> (Arc<Registry>, Arc<Mutex<Vec<String>>>) {
     let (lines, notes) = (notes.lines.clone(), Arc::new(notes));
-    let events = Events::new([notes.clone() as Arc<dyn Subscriber>]);
-    (Registry::audited(snapshot.build(), events, Some(notes)), lines)
+    (Registry::new(snapshot.build(), Events::default().audited_by(notes)), lines)
 }
 
 fn asking() -> Tool {

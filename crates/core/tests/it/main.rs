@@ -10,14 +10,18 @@
 //! - `background`: work that goes on when its answer has ended.
 //! - `cancellation`: who may end a call, and when it ends by itself.
 //! - `completion`: values that an argument may take, within their bound.
+//! - `days`: what calls take in a day.
 //! - `drain`: the end of all calls at shutdown.
 //! - `events`: what log and metrics hear, in order.
 //! - `faults`: panics, internal errors, broken output schemas.
 //! - `guarding`: secrets are masked in whatever a handler says, and fences cannot be forged.
+//! - `levels`: how many calls of a principal, a tenant and a tool run at once, and who waits for whom.
 //! - `notices`: progress and log messages only for those who asked.
 //! - `on_behalf`: calls that are made for others, and their questions.
 //! - `prompts`, `resources`: how they are found and checked.
+//! - `rates`: how often somebody may ask.
 //! - `swap`: a new state while calls run.
+//! - `tenants`: what one tenant sees of another.
 //! - `watches`: who listens hears of what has changed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -31,14 +35,18 @@ mod back_pressure;
 mod background;
 mod cancellation;
 mod completion;
+mod days;
 mod drain;
 mod events;
 mod faults;
 mod guarding;
 mod host;
+mod levels;
 mod notices;
 mod on_behalf;
 mod prompts;
+mod rates;
 mod resources;
 mod swap;
+mod tenants;
 mod watches;

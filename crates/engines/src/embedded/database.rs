@@ -7,8 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use tidegate_core::{Error, ErrorKind, Principal};
-use tidegate_query::{Catalog, Column, Database, Freshness, Plan, SqlDialect, Statement, type_name};
+use tidegate_query::{
+    Catalog, Column, Database, Freshness, Plan, PolicyProblem, RowPolicies, SqlDialect, Statement, type_name,
+};
 
+use super::barrier::{Viewer, check};
 use super::engine::Engine;
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
 use super::freshness::{freshness, stamp};
@@ -23,6 +26,7 @@ pub struct FileDatabase {
     engine: Engine,
     files: Arc<Files>,
     sessions: Arc<Sessions>,
+    policies: RowPolicies,
 }
 
 impl FileDatabase {
@@ -71,12 +75,35 @@ impl FileDatabase {
             files: Arc::new(Files::new(paths, limits, Told::new(told), engine.clone())),
             sessions: Arc::new(sessions),
             engine: engine.clone(),
+            policies: RowPolicies::default(),
             name,
         })
     }
 
-    async fn tables(&self) -> Result<Tables, Error> {
-        Ok(Tables { database: self.name.clone(), snapshot: self.files.current().await?, files: self.files.clone() })
+    /// The same, of whose tables principals see what `policies` leave them.
+    #[must_use]
+    pub fn with_row_policies(self, policies: RowPolicies) -> Self {
+        Self { policies, ..self }
+    }
+
+    /// What does not fit between the row policies and the tables as they are now.
+    ///
+    /// # Errors
+    /// When the folders cannot be looked at.
+    pub async fn check_policies(&self) -> Result<Vec<PolicyProblem>, Error> {
+        if self.policies.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(check(&self.policies, self.files.current().await?.as_ref()))
+    }
+
+    fn viewer(&self, principal: &Principal) -> Viewer {
+        Viewer { policies: self.policies.clone(), principal: Arc::new(principal.clone()) }
+    }
+
+    async fn tables(&self, principal: &Principal) -> Result<Tables, Error> {
+        let (snapshot, files) = (self.files.current().await?, self.files.clone());
+        Ok(Tables { database: self.name.clone(), snapshot, files, viewer: self.viewer(principal) })
     }
 
     /// The globs of this database that no file fits now. Looks into their folders.
@@ -117,15 +144,19 @@ impl Database for FileDatabase {
         SqlDialect::DataFusion
     }
 
-    async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        Ok(self.files.current().await?.catalog().clone())
+    async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {
+        Ok(self.viewer(principal).catalog(self.files.current().await?.as_ref()))
     }
 
-    async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {
-        let table = self.files.current().await?.table(table, &self.name)?;
-        let fields = table.columns().fields();
+    async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
+        let (snapshot, viewer) = (self.files.current().await?, self.viewer(principal));
+        let table = viewer.table(&snapshot, table, &self.name)?;
+        let (fields, positions) = match viewer.view(&snapshot, &table)? {
+            Some(view) => (view.schema.fields().clone(), view.positions),
+            None => (table.columns().fields().clone(), (0..table.columns().fields().len()).collect()),
+        };
         let of_files = table.schema.file_schema().fields().len();
-        let columns = fields.iter().enumerate().map(|(position, field)| Column {
+        let columns = fields.iter().zip(positions).map(|(field, position)| Column {
             name: field.name().clone(),
             type_name: type_name(field.data_type()),
             nullable: field.is_nullable(),
@@ -134,25 +165,30 @@ impl Database for FileDatabase {
         Ok(columns.collect())
     }
 
-    async fn plan(&self, statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let planning = plan(statement.clone(), self.tables().await?, self.sessions.clone(), self.engine.clone());
+    async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
+        let planning =
+            plan(statement.clone(), self.tables(principal).await?, self.sessions.clone(), self.engine.clone());
         Ok(Box::new(self.engine.run(planning).await?))
     }
 
-    async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
-        let Ok(tables) = self.tables().await else { return Freshness::Never };
+    async fn freshness(&self, statement: &Statement, principal: &Principal) -> Freshness {
+        let Ok(tables) = self.tables(principal).await else { return Freshness::Never };
         // What cannot be told is told when it is planned.
         freshness(statement, &self.sessions.session(&tables), &tables).unwrap_or(Freshness::Never)
     }
 
-    /// Of the table's files: it tells of rows and of columns.
-    async fn stamp(&self, table: Option<&str>, _principal: &Principal) -> Result<Option<String>, Error> {
-        let files = self.files.current().await?;
-        Ok(stamp(&files, table))
+    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+        self.policies.stamp(principal)
     }
 
-    async fn describe(&self, statement: &Statement, _principal: &Principal) -> Result<SchemaRef, Error> {
-        let (statement, tables) = (statement.clone(), self.tables().await?);
+    /// Of the table's files: it tells of rows and of columns. Of columns alone where `principal` does not see all rows.
+    async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
+        let files = self.files.current().await?;
+        Ok(stamp(&files, table, &self.viewer(principal)))
+    }
+
+    async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
+        let (statement, tables) = (statement.clone(), self.tables(principal).await?);
         let session = self.sessions.session(&tables);
         self.engine.run(async move { describe(&statement, &session, &tables).await }).await
     }

@@ -10,6 +10,7 @@ use datafusion::logical_expr::Volatility;
 use tidegate_core::Error;
 use tidegate_query::{Freshness, Statement};
 
+use super::barrier::Viewer;
 use super::files::{FileTable, Snapshot, TableFile};
 use super::plan::{Scope, Tables, tables_of};
 
@@ -31,6 +32,10 @@ pub(super) fn freshness(statement: &Statement, session: &SessionState, tables: &
     let mut version = DefaultHasher::new();
     for reference in references {
         let table = tables.table(&reference)?;
+        // That rows have changed which are not seen would be told by an answer that is not given again.
+        if tables.viewer.is_limited(&tables.snapshot, &table.name) {
+            return Ok(Freshness::Never);
+        }
         let is_unsettled = |file: &TableFile| {
             let modified = SystemTime::from(file.meta.last_modified);
             modified.elapsed().is_ok_and(|since| since < SETTLED_AFTER)
@@ -43,9 +48,9 @@ pub(super) fn freshness(statement: &Statement, session: &SessionState, tables: &
     Ok(Freshness::While(version.finish()))
 }
 
-/// A stamp of the table called `table`, or of all: of their files as they are now, and of what was learned of them. None
-/// when there is no such table.
-pub(super) fn stamp(snapshot: &Snapshot, table: Option<&str>) -> Option<String> {
+/// A stamp of the table called `table`, or of all: of their files as they are now, and of what was learned of them; of
+/// those that `viewer` does not see whole, of their columns alone. None when there is no such table.
+pub(super) fn stamp(snapshot: &Snapshot, table: Option<&str>, viewer: &Viewer) -> Option<String> {
     let names: Vec<&str> = match table {
         Some(table) => vec![table],
         None => snapshot.catalog().tables.iter().map(|entry| entry.name.as_str()).collect(),
@@ -53,7 +58,12 @@ pub(super) fn stamp(snapshot: &Snapshot, table: Option<&str>) -> Option<String> 
     let mut version = DefaultHasher::new();
     for name in names {
         match snapshot.find(name)? {
-            (_, Ok(table)) => hash_table(table, &mut version),
+            (_, Ok(table)) => match viewer.view(snapshot, table) {
+                Ok(None) => hash_table(table, &mut version),
+                Ok(Some(view)) => (&table.name, format!("{:?}", view.schema)).hash(&mut version),
+                Err(error) => (&table.name, error.message()).hash(&mut version),
+            },
+            (name, Err(_)) if viewer.is_limited(snapshot, name) => name.hash(&mut version),
             (name, Err(reason)) => (name, reason).hash(&mut version),
         }
     }

@@ -1,5 +1,6 @@
 //! DataFusion over files: everything in a folder is a table.
 
+mod barrier;
 mod database;
 mod engine;
 mod files;

@@ -1,6 +1,7 @@
 //! A database whose tables are those of other databases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -157,6 +158,13 @@ impl Database for FederatedDatabase {
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
         let (member, name) = self.member(&[table.to_owned()])?;
         member.columns(&name, principal).await
+    }
+
+    /// Of all members.
+    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+        let mut stamps = DefaultHasher::new();
+        self.members.values().for_each(|member| member.row_policy_stamp(principal).hash(&mut stamps));
+        stamps.finish()
     }
 
     /// That of the member, or of all members; those that are away have none.

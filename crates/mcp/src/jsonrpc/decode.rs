@@ -90,7 +90,7 @@ pub struct Rejection {
     /// The id, if it could be read.
     pub id: Option<RequestId>,
     /// What was wrong.
-    pub error: RpcError,
+    pub error: Box<RpcError>,
 }
 
 /// The members of any message. A member that is absent and one that is null are different things.
@@ -172,16 +172,17 @@ fn decode_single(text: &str) -> Result<Incoming, Rejection> {
     let Some(id) = id else {
         return Ok(Incoming::Notification(Notification { method, params }));
     };
-    let meta = RequestMeta::read(envelope.params).map_err(|error| Rejection { id: Some(id.clone()), error })?;
+    let meta = RequestMeta::read(envelope.params)
+        .map_err(|error| Rejection { id: Some(id.clone()), error: Box::new(error) })?;
     Ok(Incoming::Request(Request { id, method, meta, params }))
 }
 
 fn refuse(id: Option<RequestId>, message: &str) -> Rejection {
-    Rejection { id, error: RpcError::invalid_request(format!("Invalid request: {message}")) }
+    Rejection { id, error: Box::new(RpcError::invalid_request(format!("Invalid request: {message}"))) }
 }
 
 fn refuse_text(error: &std::str::Utf8Error) -> Rejection {
-    Rejection { id: None, error: RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}")) }
+    Rejection { id: None, error: Box::new(RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))) }
 }
 
 fn refuse_json(error: &serde_json::Error) -> Rejection {
@@ -191,5 +192,5 @@ fn refuse_json(error: &serde_json::Error) -> Rejection {
             RpcError::new(RpcError::PARSE_ERROR, format!("Parse error: {error}"))
         }
     };
-    Rejection { id: None, error }
+    Rejection { id: None, error: Box::new(error) }
 }

@@ -182,8 +182,9 @@ impl Tasks {
                 (facts.owner == owner && !is_over).then(|| (facts.tool.clone(), databases))
             });
             needed.flatten().is_some_and(|(tool, databases)| {
-                let reaches_all = databases.iter().all(|name| caller.principal.grants.databases.includes(name));
-                reaches_all && registry.state_for(caller).tool(&tool, caller).is_ok()
+                let state = registry.state_for(caller);
+                let reaches_all = databases.iter().all(|name| state.may_ask(name, &caller.principal));
+                reaches_all && state.tool(&tool, caller).is_ok()
             })
         });
         id.ok_or_else(|| RpcError::invalid_params("there is no task of that id, or it has expired"))

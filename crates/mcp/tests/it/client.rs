@@ -96,7 +96,7 @@ impl Client {
                 "clientInfo": {"name": "test", "version": "1"},
             });
             let request = request(&message("hello", "initialize", params));
-            let (session, answer) = service.initialize(&request, in_flight).unwrap();
+            let (session, answer) = service.initialize(&request, &peer.caller, in_flight).unwrap();
             let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
             check_response(revision, "initialize", &answer);
             assert_eq!(answer["result"]["protocolVersion"], revision.name());

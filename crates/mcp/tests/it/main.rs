@@ -4,6 +4,7 @@
 //! - `host`: a registry whose tools do what their arguments say.
 //! - `client`: a client of one revision, which checks what it hears.
 //! - `decode`: what bytes are what message, and what the rest is told; `any_bytes`: the same for whatever bytes.
+//! - `stored_corpus`: what fuzzing found worth keeping.
 //! - `handshake`, `modern_meta`: how a revision is agreed on, in both eras.
 //! - `methods`: which revision has which.
 //! - `lists`, `pages`: what the lists say of an entry in each revision, and page by page.
@@ -14,6 +15,7 @@
 //!   to legacy clients.
 //! - `tasks`: calls that become tasks, and what a restart leaves of them; `task_bounds`: their rights, time and room.
 //! - `listening`: streams of notifications; `garden`: resources that change when a test says so.
+//! - `limits`: requests are counted, and lists are those of who asks.
 //! - `batches`, `resources`, `prompts`, `completion`: the rest of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -29,6 +31,7 @@ mod decode;
 mod garden;
 mod handshake;
 mod host;
+mod limits;
 mod listening;
 mod lists;
 mod methods;
@@ -40,6 +43,7 @@ mod questions;
 mod resources;
 mod rounds;
 mod schema;
+mod stored_corpus;
 mod structured;
 mod task_bounds;
 mod tasks;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tidegate_core::{BodyHead, Content, Error, Job, Metadata, ReplySender, ResourceLink};
+use tidegate_core::{BodyHead, Content, Error, Fence, Job, Metadata, ReplySender, ResourceLink};
 
 use super::progress::Progress;
 
@@ -18,6 +18,11 @@ pub(super) struct Outlet<'a> {
     /// What is known of the body; none for blocks of text.
     body: Option<BodyHead>,
     has_begun: bool,
+    /// What stands around the text of rows.
+    fence: Option<&'a Fence>,
+    /// Bytes of it that were not sent.
+    fence_bytes: usize,
+    is_mid_line: bool,
     pub(super) sent_bytes: usize,
     started: Instant,
     progress: &'a Progress<'a>,
@@ -26,7 +31,15 @@ pub(super) struct Outlet<'a> {
 impl<'a> Outlet<'a> {
     pub(super) fn new(progress: &'a Progress<'a>, body: Option<BodyHead>, started: Instant) -> Self {
         let (job, reply) = (progress.job(), progress.reply());
-        Self { job, reply, body, has_begun: false, sent_bytes: 0, started, progress }
+        let fence = job.fence().filter(|_| body.is_none());
+        let fence_bytes = fence.map_or(0, Fence::bytes_max);
+        let (has_begun, is_mid_line, sent_bytes) = (false, false, 0);
+        Self { job, reply, body, has_begun, fence, fence_bytes, is_mid_line, sent_bytes, started, progress }
+    }
+
+    /// Bytes that are sent beside those that are given.
+    pub(super) fn further_bytes(&self) -> usize {
+        self.fence_bytes
     }
 
     /// Whether the answer is a body of its own.
@@ -40,14 +53,39 @@ impl<'a> Outlet<'a> {
             return self.bytes(text.into(), rows).await;
         }
         self.job.count_rows(rows);
+        let text = self.fenced(text);
+        self.say(text).await
+    }
+
+    /// `text` behind the opening of the fence, if it is the first.
+    fn fenced(&mut self, text: String) -> String {
+        let Some(fence) = self.fence.filter(|_| !text.is_empty()) else { return text };
+        self.is_mid_line = !text.ends_with('\n');
+        if std::mem::replace(&mut self.has_begun, true) {
+            return text;
+        }
+        let opening = fence.opening();
+        self.fence_bytes -= opening.len();
+        opening + &text
+    }
+
+    /// Closes the fence behind the last row, if there is one.
+    pub(super) async fn end_fence(&mut self) -> Result<(), Error> {
+        let Some(fence) = self.fence.filter(|_| self.has_begun) else { return Ok(()) };
+        let closing = fence.closing(self.is_mid_line);
+        self.say(closing).await
+    }
+
+    /// Sends `text`, in which secrets were looked for when it was rows.
+    async fn say(&mut self, text: String) -> Result<(), Error> {
         self.sent_bytes += text.len();
         if text.len() <= PIECE_BYTES_MAX {
-            return self.reply.text(text).await;
+            return self.reply.screened_text(text).await;
         }
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
-            self.reply.text(piece).await?;
+            self.reply.screened_text(piece.to_owned()).await?;
             rest = after;
         }
         Ok(())

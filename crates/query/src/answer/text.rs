@@ -65,7 +65,8 @@ impl<'a> TextAnswer<'a> {
             }
             let bytes = self.body.row(&cells, row);
             // What was written so far must stay within the budget when it is closed.
-            if !self.bound.fits(self.outlet.sent_bytes + self.body.closed_bytes_max()) {
+            let further = self.outlet.further_bytes() + self.body.closed_bytes_max();
+            if !self.bound.fits(self.outlet.sent_bytes + further) {
                 self.cut = Some(Cut::Bytes { next: bytes });
                 self.body.take_back(bytes);
                 return Ok(ControlFlow::Break(()));
@@ -116,6 +117,7 @@ impl<'a> TextAnswer<'a> {
             self.body.note(line);
         }
         self.last().await?;
+        self.outlet.end_fence().await?;
         if let (Some(line), false) = (line, self.outlet.is_body()) {
             self.outlet.block(line).await?;
             if let Some(uri) = next.and_then(|next| next.uri.as_ref()) {
@@ -138,6 +140,7 @@ impl<'a> TextAnswer<'a> {
         }
         self.body.close(true);
         self.last().await?;
+        self.outlet.end_fence().await?;
         self.outlet.end_text().await
     }
 

@@ -39,7 +39,8 @@ impl Executor {
             Freshness::For(age) => (0, Some(age)),
         };
         let policies = question.database.row_policy_stamp(job.principal());
-        let shape = format!("{:?} {:?} {policies}", question.max_rows, question.extract);
+        let mark = job.screen().map_or("", |screen| screen.mark());
+        let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
         let key = CacheKey::of(&question.statement, question.database.name(), version, &shape, job);
         Known { key: Some(key), result: store.remembered(&key, age, job.caller()) }
     }

@@ -15,6 +15,7 @@ use super::flow::{Batches, Kind, abandoned};
 use super::{Executor, Question, Rest};
 use crate::answer::{Answer, Hints, Next, Progress, Prospect};
 use crate::format::{Form, Format};
+use crate::secrets::screened;
 use crate::store::{Asked, CacheKey, End, ResultStore, ResultWriter, StoredResult, Written};
 
 /// Arguments that do not change what is asked.
@@ -57,6 +58,7 @@ fn hash_value(value: &Value, hash: &mut Sha256) {
 pub(super) struct Keeper<'a> {
     store: &'a Arc<ResultStore>,
     database: String,
+    policies: u64,
     rows_max: Option<u64>,
     is_linked: bool,
     key: Option<CacheKey>,
@@ -78,9 +80,9 @@ impl<'a> Keeper<'a> {
         if !matches!(form, Form::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
-        let database = question.database.name().to_owned();
-        let rows_max = question.max_rows;
-        Some(Self { store, database, rows_max, is_linked: linked, key, job, started: Instant::now() })
+        let (database, rows_max) = (question.database.name().to_owned(), question.max_rows);
+        let policies = question.database.row_policy_stamp(job.principal());
+        Some(Self { store, database, policies, rows_max, is_linked: linked, key, job, started: Instant::now() })
     }
 
     /// Ends `answer`, which shows the first `shown` of `rows`, and stores all of them after that.
@@ -139,7 +141,8 @@ impl<'a> Keeper<'a> {
 
     async fn begin(&self, schema: &SchemaRef) -> Result<ResultWriter, Error> {
         let bytes_max = Some(self.store.limits().continued_bytes);
-        let asked = Asked { job: self.job, database: &self.database, bytes_max, rows_max: self.rows_max };
+        let (database, policies) = (self.database.as_str(), self.policies);
+        let asked = Asked { job: self.job, database, policies, bytes_max, rows_max: self.rows_max };
         self.store.begin(asked, schema).await
     }
 
@@ -210,7 +213,8 @@ impl Place<'_> {
         if self.is_structured {
             answer = answer.with_structured(&schema);
         }
-        let mut batches = result.rows_from(row);
+        // Rules may have come since the rows were stored.
+        let mut batches = screened(result.rows_from(row), reply.job());
         let streamed = super::flow::stream(&mut batches, &mut answer, prospect.progress, None).await;
         drop(batches);
         if let Err(error) = streamed {

@@ -13,6 +13,7 @@ use super::{Executor, Question, Rest, RunningQuery};
 use crate::answer::{Progress, Stage, stored_result_link};
 use crate::distinct::Distinct;
 use crate::format::{Facts, Format, cells, list_writer, writer};
+use crate::secrets::screened;
 use crate::store::{Asked, End, ResultStore, StoredResult, summary};
 use crate::structured::Structured;
 
@@ -33,6 +34,7 @@ impl Executor {
         let started = std::time::Instant::now();
         let store = self.store.as_ref().ok_or_else(no_store)?;
         question.statement.check_parameters()?;
+        job.asked(|| question.statement.audited(question.database.name()));
         let is_task = reply.become_task();
         // Before the first step: what is stored has a time limit of its own.
         job.extend(store.limits().timeout);
@@ -57,14 +59,16 @@ impl Executor {
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
         progress.enter(Stage::Running).await?;
         let rows = or_cancelled(job, progress.during(plan.run(job))).await?.batches;
-        let rows = progress.counting(rows);
+        let rows = progress.counting(screened(rows, job));
         let schema = kind.schema(&schema);
         let is_list = kind.is_list();
         let rows = match kind {
             Kind::Values(distinct) => values(rows, distinct),
             _ => rows,
         };
-        let asked = Asked { job, database: question.database.name(), bytes_max: None, rows_max: question.max_rows };
+        let database = &question.database;
+        let (database, policies) = (database.name(), database.row_policy_stamp(job.principal()));
+        let asked = Asked { job, database, policies, bytes_max: None, rows_max: question.max_rows };
         let writer = store.begin(asked, &schema).await?;
         let result = writer.result().clone();
         job.keep_in(result.head().id.uri());
@@ -124,11 +128,11 @@ impl Preview<'_> {
         let batches = self.result.block(0).await?.batches()?;
         let rows: u64 = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let (shown, text) = self.rows(&batches);
-        self.say(text).await?;
+        self.say(self.fenced(text)).await?;
         let schema = self.result.schema();
         let holds = summary(&self.summed_up(schema)?, &self.narrowed(&batches)?);
         let holds = holds.map_err(|error| Error::internal(format!("a preview failed: {error}")))?;
-        self.say(table(self.question.format, &holds)).await?;
+        self.say(self.fenced(table(self.question.format, &holds))).await?;
         self.say(self.line(shown, rows)).await?;
         let uri = self.result.head().id.uri();
         let is_linked = matches!(self.question.rest, Rest::Kept { linked: true, .. });
@@ -153,6 +157,11 @@ impl Preview<'_> {
             self.reply.end_early(metadata.clone(), self.store.limits().timeout).await?;
         }
         Ok(metadata)
+    }
+
+    /// `text`, which is data.
+    fn fenced(&self, text: String) -> String {
+        self.job.fence().map(|fence| fence.around(&text)).unwrap_or(text)
     }
 
     async fn say(&self, text: String) -> Result<(), Error> {

@@ -16,6 +16,7 @@ use self::flow::{Flow, Kind, or_cancelled};
 use crate::answer::{Hints, Progress, Prospect, Stage};
 use crate::database::{Database, Plan, Rows};
 use crate::format::{Form, Format};
+use crate::secrets::screened;
 use crate::statement::Statement;
 use crate::store::ResultStore;
 use crate::uses::Uses;
@@ -195,6 +196,7 @@ impl Executor {
     pub async fn answer(&self, question: Question, job: &Arc<Job>, reply: &ReplySender) -> Result<Metadata, Error> {
         let started = Instant::now();
         question.statement.check_parameters()?;
+        job.asked(|| question.statement.audited(question.database.name()));
         let known = self.known(&question, job).await;
         if let Some(result) = &known.result {
             return self.answer_again(result, &question, job, reply).await;
@@ -224,7 +226,8 @@ impl Executor {
             before: 0,
         };
         let keeper = Keeper::of(self.store.as_ref(), &question, form, known.key, job);
-        Flow { batches: rows.batches, kind, answer, hints, keeper, schema, progress: &progress }.deliver().await
+        let batches = screened(rows.batches, job);
+        Flow { batches, kind, answer, hints, keeper, schema, progress: &progress }.deliver().await
     }
 
     /// The plan of `question`, whose names count as used from then on.
@@ -259,6 +262,7 @@ impl Executor {
         let answer = kind.answer(&prospect, &rows.schema, true)?;
         let hints = Hints { noun: kind.noun(), limit: more.clone(), budget: more, before: 0 };
         let Rows { schema, batches } = rows;
+        let batches = screened(batches, reply.job());
         Flow { batches, kind, answer, hints, keeper: None, schema, progress: &progress }.deliver().await
     }
 }

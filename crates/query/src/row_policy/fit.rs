@@ -147,6 +147,8 @@ impl Comparator {
             (RowValue::Boolean(left), RowValue::Boolean(right)) => left.partial_cmp(right),
             (RowValue::Integer(left), RowValue::Integer(right)) => left.partial_cmp(right),
             (RowValue::Number(left), RowValue::Number(right)) => left.partial_cmp(right),
+            (RowValue::Integer(left), RowValue::Number(right)) => (*left as f64).partial_cmp(right),
+            (RowValue::Number(left), RowValue::Integer(right)) => left.partial_cmp(&(*right as f64)),
             (RowValue::Text(left), RowValue::Text(right)) => left.partial_cmp(right),
             _ => None,
         };
@@ -260,8 +262,9 @@ impl Term {
             (Self::Text(text), ValueKind::Text | ValueKind::Any) => Some(RowValue::Text(text.clone())),
             (Self::Text(text), ValueKind::Date) => resolve::date(text),
             (Self::Text(text), ValueKind::Timestamp) => resolve::timestamp(text),
-            (Self::Integer(value), ValueKind::Integer | ValueKind::Any) => Some(RowValue::Integer(*value)),
-            (Self::Integer(value), ValueKind::Number) => Some(RowValue::Number(*value as f64)),
+            (Self::Integer(value), ValueKind::Integer | ValueKind::Number | ValueKind::Any) => {
+                Some(RowValue::Integer(*value))
+            }
             (Self::Number(value), ValueKind::Number | ValueKind::Integer | ValueKind::Any) => {
                 Some(RowValue::Number(*value))
             }

@@ -27,7 +27,8 @@ pub use mask::Mask;
 /// One policy of a database's tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowPolicy {
-    /// The table that it is for, whatever the case of its letters; `*` is every table.
+    /// The table that it is for, whatever the case of its letters, and what is below it (`orders.2024`); `*` is every
+    /// table.
     pub table: String,
     /// The rows that are shown; all unless said.
     pub rows: Option<RowCondition>,
@@ -43,9 +44,13 @@ impl RowPolicy {
         self.table == "*"
     }
 
+    /// Whether it is for a table with one of `names`, or for one of which such a table is a part, or that is a part of
+    /// it: `orders` and `orders.2024` may become one table, or one become several, when files come and go.
     fn is_for(&self, names: &[&str]) -> bool {
         let wanted = self.table.to_lowercase();
-        self.is_for_all() || names.iter().any(|name| name.to_lowercase() == wanted)
+        let is_below = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
+        let means = |name: String| name == wanted || is_below(&name, &wanted) || is_below(&wanted, &name);
+        self.is_for_all() || names.iter().any(|name| means(name.to_lowercase()))
     }
 
     fn binds(&self, principal: &Principal) -> bool {
@@ -156,7 +161,9 @@ impl RowPolicies {
             hash.update((text.len() as u64).to_be_bytes());
             hash.update(text.as_bytes());
         };
-        add(self.key.hash("stamp"));
+        if self.policies.iter().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
+            add(self.key.hash("stamp"));
+        }
         for policy in self.policies.iter().filter(|policy| policy.binds(principal)) {
             add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.asked());

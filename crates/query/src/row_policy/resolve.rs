@@ -4,7 +4,7 @@ use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::Value;
 use tidegate_core::Principal;
 
-use super::fit::{Fitted, FittedTerm, RowFilter, RowValue, ValueKind};
+use super::fit::{Comparator, Fitted, FittedTerm, RowFilter, RowValue, ValueKind};
 
 /// Values of a claim that is a list, at most.
 const LIST_MAX: usize = 1_000;
@@ -64,7 +64,7 @@ impl Fitted {
                 let wanted = term.one(principal)?;
                 let mut is_among = false;
                 for term in list {
-                    is_among |= term.several(principal)?.contains(&wanted);
+                    is_among |= term.several(principal)?.iter().any(|one| Comparator::Equal.holds(&wanted, one));
                 }
                 RowFilter::Constant(is_among != *is_negated)
             }
@@ -105,7 +105,8 @@ fn brought(value: &Value, kind: ValueKind) -> Option<RowValue> {
         }
         (Value::String(text), ValueKind::Date) => date(text),
         (Value::String(text), ValueKind::Timestamp) => timestamp(text),
-        (Value::Number(number), ValueKind::Integer | ValueKind::Any) if number.is_i64() => {
+        // Also where the column holds other numbers: as a float it might be the one beside it.
+        (Value::Number(number), ValueKind::Integer | ValueKind::Number | ValueKind::Any) if number.is_i64() => {
             number.as_i64().map(RowValue::Integer)
         }
         (Value::Number(number), ValueKind::Number | ValueKind::Any) => {

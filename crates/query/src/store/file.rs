@@ -45,7 +45,7 @@ impl ResultStore {
     ) -> Result<ResultWriter, Error> {
         let key = state.map(|state| CacheKey::of_file(&file, state, job));
         let schema = Arc::new(Schema::new(vec![Field::new("bytes", DataType::Binary, false)]));
-        let asked = Asked { job, database: "", bytes_max: None, rows_max: None };
+        let asked = Asked { job, database: "", policies: 0, bytes_max: None, rows_max: None };
         let writer = self.begin_of(asked, &schema, Some(file)).await?;
         if let Some(key) = key {
             self.remember(key, writer.result().head().id);

@@ -18,6 +18,10 @@ pub struct Head {
     pub tool: String,
     /// The database that was asked; empty for a file.
     pub database: String,
+    /// What its rows depend on beside its data: the row policies that bound its owner when it was asked
+    /// ([`Database::row_policy_stamp`](crate::Database::row_policy_stamp)).
+    #[serde(default, skip_serializing_if = "is_unbound")]
+    pub policies: u64,
     /// The job that writes it.
     pub job: Uuid,
     /// Milliseconds since 1970.
@@ -30,6 +34,11 @@ pub struct Head {
     /// The file whose bytes its rows are; none for rows of a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<StoredFile>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_unbound(policies: &u64) -> bool {
+    *policies == 0
 }
 
 /// One block of a result.

@@ -42,6 +42,8 @@ pub struct Asked<'a> {
     pub job: &'a Job,
     /// The database that was asked.
     pub database: &'a str,
+    /// The row policies that bind whoever asks, as the database stamps them.
+    pub policies: u64,
     /// Bytes of blocks at which it ends; none is as much as its owner may have.
     pub bytes_max: Option<u64>,
     /// Rows at which it ends.
@@ -148,6 +150,7 @@ impl ResultStore {
             owner: Owner::of(asked.job.caller()),
             tool: asked.job.target().name().to_owned(),
             database: asked.database.to_owned(),
+            policies: asked.policies,
             job: asked.job.id().0,
             created_at_ms,
             expires_at_ms: created_at_ms.saturating_add(ms(self.limits.time_to_live)),

@@ -11,8 +11,8 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use tidegate_core::event::{Event, Events, Subscriber};
 use tidegate_core::{
-    AnswerFormat, BodyHead, Budget, Call, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Metadata, Notice,
-    Origin, Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind,
+    AnswerFormat, BodyHead, Budget, Call, CallLimits, Caller, Chunk, Content, Error, ErrorKind, Guard, Metadata,
+    Notice, Origin, Outcome, Principal, Registry, ReplyEvent, Snapshot, SnapshotBuilder, Target, Tool, TransportKind,
     handler_fn,
 };
 use tidegate_query::{
@@ -210,6 +210,8 @@ pub(crate) struct Seen {
     pub(crate) failure: Option<Error>,
     /// Rows that the job counted.
     pub(crate) rows: u64,
+    /// Secrets that were found.
+    pub(crate) secrets: u64,
     /// The events about queries: database and rows.
     pub(crate) queries: Vec<(String, u64)>,
 }
@@ -230,6 +232,7 @@ pub(crate) struct Wishes {
     pub(crate) budget: Budget,
     /// The form of a body.
     pub(crate) body: Option<AnswerFormat>,
+    pub(crate) guard: Guard,
 }
 
 impl Default for Wishes {
@@ -241,6 +244,7 @@ impl Default for Wishes {
             mode: Mode::Streaming,
             budget: Budget::default(),
             body: None,
+            guard: Guard::default(),
         }
     }
 }
@@ -278,7 +282,10 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
         async move { executor.answer(question, &job, &reply).await }
     });
     let limits = CallLimits { inline: Some(wishes.budget), ..CallLimits::default() };
-    let snapshot: Snapshot = SnapshotBuilder::new().tool(Tool::new("ask", "asks", handler).with_limits(limits)).build();
+    let snapshot: Snapshot = SnapshotBuilder::new()
+        .tool(Tool::new("ask", "asks", handler).with_limits(limits))
+        .guard(wishes.guard.clone())
+        .build();
     let registry = Registry::new(snapshot, events);
     let origin = Origin { transport: TransportKind::CommandLine, peer: None };
     let mut call = Call::new(Target::Tool("ask".to_owned()), Caller::new(Principal::owner(), origin));
@@ -325,6 +332,7 @@ pub(crate) async fn ask(fake: &Fake, wishes: &Wishes) -> Seen {
         }
     }
     seen.rows = job.rows();
+    seen.secrets = job.secrets();
     seen.queries = queries();
     seen
 }

@@ -11,9 +11,11 @@
 //! - `row_policies`: what may stand in a row policy, whom they bind, and what they come to
 //! - `stored`: answers that go on: stored results, their pages, exports
 //! - `spool`: the store of results itself: blocks, crashes, damage, quotas
+//! - `guarding`: secrets are masked in every form, rows stand behind a fence
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
 //! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
 //! - `properties`: what holds for any question and any rows
+//! - `stored_corpus`: what fuzzing found worth keeping
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -23,6 +25,7 @@ mod corpus;
 mod dialects;
 mod fake;
 mod formats;
+mod guarding;
 mod parquet;
 mod properties;
 mod questions;
@@ -30,4 +33,5 @@ mod row_policies;
 mod spool;
 mod statements;
 mod stored;
+mod stored_corpus;
 mod writers;

@@ -1,6 +1,7 @@
 //! The verbs, one a file.
 
 pub(crate) mod access;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod client;
 pub(crate) mod completions;

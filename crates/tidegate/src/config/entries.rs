@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tidegate_core::{Budget, CacheHint, CallLimits, PromptArgument, Role, ToolAnnotations};
+use tidegate_core::{CacheHint, PromptArgument, Role, ToolAnnotations};
 use tidegate_query::{Format, Isolation, Transaction};
 use tidegate_tools::declared::{
     DeclaredHttpTool, DeclaredPrompt, DeclaredResource, HttpDefinition, Input, InputKind, PromptPart, ResourceSource,
@@ -14,10 +14,11 @@ use tidegate_tools::declared::{
 
 use super::Loaded;
 use super::access::access;
+use super::limits::{call_limits, tool_limits};
 use super::problem::Problem;
 use super::types::{
-    AnnotationsEntry, CacheEntry, CallLimitsEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry,
-    MessageEntry, MessageRole, PromptEntry, ResourceEntry, ToolEntry,
+    AnnotationsEntry, CacheEntry, HttpRequestEntry, InputEntry, InputType, IsolationEntry, MessageEntry, MessageRole,
+    PromptEntry, ResourceEntry, ToolEntry,
 };
 
 type Problems = Vec<Problem>;
@@ -43,7 +44,7 @@ pub(super) fn sql_tool(entry: &ToolEntry, path: &str) -> Result<SqlTool, Problem
             inputs,
             confirm,
             access,
-            limits: call_limits(entry.limits),
+            limits: tool_limits(&entry.limits),
             transaction: transaction(entry),
             cache: entry.cache.map(cache),
         }),
@@ -92,7 +93,7 @@ pub(super) fn http_tool(
             inputs,
             confirm,
             access,
-            limits: call_limits(entry.limits),
+            limits: tool_limits(&entry.limits),
             cache: entry.cache.map(cache),
         }),
         _ => Err(problems),
@@ -290,20 +291,6 @@ fn scalar(kind: InputType) -> Option<Scalar> {
         InputType::Timestamp => Some(Scalar::Timestamp),
         InputType::List | InputType::Identifier => None,
     }
-}
-
-pub(super) fn call_limits(entry: CallLimitsEntry) -> CallLimits {
-    let inline = (entry.inline_rows.is_some() || entry.inline_bytes.is_some()).then(|| Budget {
-        rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
-        bytes: entry.inline_bytes.map_or(tidegate_core::Limits::default().inline.bytes, |bound| bound.0.limit()),
-    });
-    // What was not said of a model's answer has a default, what was not said of a body has none.
-    let body = Budget {
-        rows: entry.inline_rows.and_then(|bound| bound.0.limit()),
-        bytes: entry.inline_bytes.and_then(|bound| bound.0.limit()),
-    };
-    let timeout = entry.total_timeout.or(entry.timeout).map(|time| time.0);
-    CallLimits { timeout, inline, body: Some(body), task_after: entry.task_after.map(|time| time.0) }
 }
 
 /// How a PostgreSQL database runs the statement of a tool.

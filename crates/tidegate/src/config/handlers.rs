@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tidegate::State;
-use tidegate_core::{Error, ErrorKind, Job, SnapshotBuilder};
+use tidegate_core::{Error, ErrorKind, Job, SnapshotBuilder, Tenancy};
 use tidegate_postgres::PostgresDatabase;
 use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges, HandlerEntry, HandlerKind, HandlerRows};
 use tidegate_query::Statement;
@@ -99,7 +99,7 @@ impl HandlerSource {
                 entry => Ok(entry),
             });
             let entry = match entry {
-                Ok(entry) => entry,
+                Ok(entry) => for_its_tenants(entry, view.databases.tenancy(), &self.name),
                 Err(why) => {
                     left_out(&why);
                     continue;
@@ -125,6 +125,18 @@ impl HandlerSource {
         }
         entries
     }
+}
+
+/// The entry, as it is for the tenants of its database.
+fn for_its_tenants(mut entry: HandlerEntry, tenancy: &Tenancy, database: &str) -> HandlerEntry {
+    let access = match &mut entry {
+        HandlerEntry::Tool(tool) => &mut tool.access,
+        HandlerEntry::Prompt(prompt) => &mut prompt.access,
+        HandlerEntry::Resource(resource) => &mut resource.access,
+        HandlerEntry::Template(template) => &mut template.access,
+    };
+    *access = tenancy.restrict(database, std::mem::take(access));
+    entry
 }
 
 /// The rows of a handler, as the tool asks for them.

@@ -12,9 +12,9 @@ use tidegate_core::{Allowed, Grants};
 use tidegate_tools::DISCOVER;
 use tidegate_transport::http::ProtectedResource;
 
-use super::Loaded;
 use super::problem::Problem;
 use super::types::{Config, RoleEntry};
+use super::{Loaded, limits};
 
 /// Whether callers must prove who they are.
 pub(super) fn is_configured(config: &Config) -> bool {
@@ -133,8 +133,8 @@ fn doubtful(config: &Config) -> Vec<String> {
     let mut doubts = Vec::new();
     if auth.tokens.as_ref().is_some_and(|tokens| tokens.issuer == DevelopmentKey::ISSUER) {
         doubts.push(
-            "auth.tokens takes tokens of a development key: whoever has the file of that key is whoever it likes; name a \
-             real issuer before others can reach this node"
+            "auth.tokens takes tokens of a development key: whoever has the file of that key is whoever it likes; \
+             name a real issuer before others can reach this node"
                 .to_owned(),
         );
     }
@@ -147,8 +147,8 @@ fn doubtful(config: &Config) -> Vec<String> {
     {
         let resource = &oauth.resource;
         doubts.push(format!(
-            "clients are told to ask for tokens for {resource} (auth.oauth.resource), which is not among the audiences of \
-             auth.tokens"
+            "clients are told to ask for tokens for {resource} (auth.oauth.resource), which is not among \
+             the audiences of auth.tokens"
         ));
     }
     doubts
@@ -191,6 +191,7 @@ fn role(entry: &RoleEntry, config: &Config) -> Role {
             entries: if everything { Allowed::Everything } else { Allowed::matching(patterns) },
             toolsets: Allowed::matching(entry.toolsets.clone()),
             databases: Allowed::matching(entry.databases.clone()),
+            limits: limits::allowance(&entry.limits),
         },
         claims: entry.claims.clone(),
     }

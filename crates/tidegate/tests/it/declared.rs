@@ -8,6 +8,7 @@ use tidegate::core::{
     Access, Allowed, Call, CallLimits, Caller, Chunk, Content, Origin, Outcome, Principal, PromptArgument, ReplyEvent,
     ResourceBody, Role, SnapshotBuilder, Target, TransportKind,
 };
+use tidegate::query::Databases;
 use tidegate::tools::declared::{DeclaredPrompt, DeclaredResource, Prepared, PromptPart, ResourceSource, TextTemplate};
 
 /// A folder `pages` with a page, a picture and traps, and a secret beside it.
@@ -65,7 +66,7 @@ fn prompt_of_uri() -> DeclaredPrompt {
 
 async fn node(folder: &Path) -> Node {
     let node = Node::builder().without_built_in_tools().build();
-    let state = node.state([], &Allowed::NOTHING);
+    let state = node.state(Databases::default(), &Allowed::NOTHING);
     let Ok((Prepared::Template(template), None)) = resource(folder).prepare(state.view()).await else {
         panic!("a template is declared");
     };

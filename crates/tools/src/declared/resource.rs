@@ -88,17 +88,22 @@ impl DeclaredResource {
         let variables: Vec<String> = template.variables().map(str::to_owned).collect();
         let mime_type = self.mime_type.clone().or_else(|| mime_type_of(&self.source).map(str::to_owned));
         let watcher = FileWatcher::of(&self.source, &variables);
-        let (handler, unreachable) = handler(self.source, &variables, mime_type.clone(), node).await?;
+        let Sourced { handler, unreachable, database } =
+            sourced(self.source, &variables, mime_type.clone(), node).await?;
+        let access = match database {
+            Some(database) => node.databases.tenancy().restrict(&database, self.access),
+            None => self.access,
+        };
         let prepared = if variables.is_empty() {
             let mut resource = Resource::new(self.uri, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
-            (resource.access, resource.limits, resource.cache) = (self.access, self.limits, self.cache);
+            (resource.access, resource.limits, resource.cache) = (access, self.limits, self.cache);
             resource.watcher = watcher;
             Prepared::Resource(Box::new(resource))
         } else {
             let mut resource = ResourceTemplate::new(template, self.name, handler);
             (resource.title, resource.description, resource.mime_type) = (self.title, self.description, mime_type);
-            (resource.access, resource.limits, resource.cache) = (self.access, self.limits, self.cache);
+            (resource.access, resource.limits, resource.cache) = (access, self.limits, self.cache);
             resource.watcher = watcher;
             Prepared::Template(Box::new(resource))
         };
@@ -106,13 +111,21 @@ impl DeclaredResource {
     }
 }
 
-/// The handler of a source, and why its database cannot be asked now, if so.
-async fn handler(
+/// What answers from a source.
+struct Sourced {
+    handler: Arc<dyn Handler>,
+    /// Why its database cannot be asked now, if so.
+    unreachable: Option<Error>,
+    /// The database, if it has one.
+    database: Option<String>,
+}
+
+async fn sourced(
     source: ResourceSource,
     variables: &[String],
     mime_type: Option<String>,
     node: &Arc<NodeView>,
-) -> Result<(Arc<dyn Handler>, Option<Error>), Vec<Problem>> {
+) -> Result<Sourced, Vec<Problem>> {
     match source {
         ResourceSource::Sql { database, sql, inputs, format } => {
             let variables = UriVariables::new(variables, inputs)?;
@@ -122,7 +135,9 @@ async fn handler(
                 Err(error) if error.kind() == ErrorKind::Unavailable => Some(error),
                 Err(error) => return Err(vec![Problem::at("sql", error)]),
             };
-            Ok((Arc::new(Ask { node: node.clone(), question, variables, format }), unreachable))
+            let database = Some(question.database.name().to_owned());
+            let handler = Arc::new(Ask { node: node.clone(), question, variables, format });
+            Ok(Sourced { handler, unreachable, database })
         }
         ResourceSource::File { folder, path, inputs } => {
             let unknown = path.names().into_iter().find(|name| !variables.iter().any(|other| other == name));
@@ -132,7 +147,8 @@ async fn handler(
                 return Err(vec![Problem::at("file", error)]);
             }
             let variables = UriVariables::new(variables, inputs)?;
-            Ok((Arc::new(ReadFile { node: node.clone(), folder, path, variables, mime_type }), None))
+            let handler = Arc::new(ReadFile { node: node.clone(), folder, path, variables, mime_type });
+            Ok(Sourced { handler, unreachable: None, database: None })
         }
     }
 }

@@ -76,10 +76,11 @@ impl SqlTool {
         };
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
+        let access = node.databases.tenancy().restrict(question.database.name(), self.access);
         let handler = Arc::new(Ask { node: node.clone(), question, asked, consent, structured: columns.is_some() });
         let mut tool = Tool::new(self.name, self.description, handler)
             .with_annotations(annotations(self.annotations, self.transaction.writes))
-            .with_access(self.access)
+            .with_access(access)
             .with_limits(self.limits);
         tool.title = self.title;
         tool.meta.extend(self.cache.map(cache_note));

@@ -31,7 +31,7 @@ impl Handler for NodeStatus {
         let found = listings(&node.databases, None, job.principal()).await?;
         let reachable = found.iter().filter(|listing| listing.catalog.is_ok()).count();
         let status = if reachable == found.len() { "ok" } else { "degraded; list_databases says why" };
-        let open_calls = node.jobs()?.open_count();
+        let open_calls = node.jobs()?.open_count_for(job.caller());
         let one = |value: Option<u64>| count([value].into_iter());
         let answer = Table::new()
             .column("status", text([Some(status.to_owned())].into_iter()))

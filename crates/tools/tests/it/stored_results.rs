@@ -57,7 +57,7 @@ impl Scene {
 
     /// Writes `batches`, and the failure after them, if there is one.
     async fn write(&self, batches: Vec<RecordBatch>, failure: Option<&'static str>) -> Arc<StoredResult> {
-        let asked = Asked { job: &self.job, database: "shop", bytes_max: None, rows_max: None };
+        let asked = Asked { job: &self.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
         let writer = self.store.begin(asked, &batches[0].schema()).await.unwrap();
         let result = writer.result().clone();
         let failure = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
@@ -175,7 +175,7 @@ async fn a_download_follows_what_is_written_and_what_is_not_whole_has_no_end() {
         .into_iter()
         .flat_map(|failure| [AnswerFormat::Arrow, AnswerFormat::Ndjson].map(|format| (failure, format)))
     {
-        let asked = Asked { job: &scene.job, database: "shop", bytes_max: None, rows_max: None };
+        let asked = Asked { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
         let writer = scene.store.begin(asked, &rows(0, 1).schema()).await.unwrap();
         let uri = format!("{}/data", writer.result().head().id.uri());
         let failing = failure.map(|failure| Err(Error::new(ErrorKind::Unavailable, failure)));
@@ -253,7 +253,7 @@ async fn what_is_not_whole_is_given_to_those_who_say_that_a_part_will_do() {
 #[tokio::test]
 async fn a_manifest_has_another_stamp_with_each_block_and_at_the_end() {
     let scene = Scene::new().await;
-    let asked = Asked { job: &scene.job, database: "shop", bytes_max: None, rows_max: None };
+    let asked = Asked { job: &scene.job, database: "shop", policies: 0, bytes_max: None, rows_max: None };
     let first = rows(0, 60_000);
     let writer = scene.store.begin(asked, &first.schema()).await.unwrap();
     let result = writer.result().clone();

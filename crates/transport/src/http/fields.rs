@@ -1,5 +1,5 @@
-//! What stands in the head of every response, whatever is said in it: that it is no page, is kept by nobody, and tells no
-//! other site where it was read.
+//! What stands in the head of every response, whatever is said in it: that it is no page, is kept by nobody, and tells
+//! no other site where it was read.
 //!
 //! [Fetch, X-Content-Type-Options](https://fetch.spec.whatwg.org/#x-content-type-options-header),
 //! [RFC 6797](https://www.rfc-editor.org/rfc/rfc6797)

@@ -151,7 +151,7 @@ fn wants_notices(request: &tidegate_mcp::Request) -> bool {
 }
 
 fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Response {
-    let (session, whole) = match door.service.initialize(request, Arc::new(InFlight::default())) {
+    let (session, whole) = match door.service.initialize(request, &head.caller, Arc::new(InFlight::default())) {
         Ok(opened) => opened,
         Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
     };

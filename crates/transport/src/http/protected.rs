@@ -1,5 +1,5 @@
-//! The way in for clients of OAuth: what they are told of the authorization servers whose tokens are taken here, and the
-//! challenges that point to it.
+//! The way in for clients of OAuth: what they are told of the authorization servers whose tokens are taken here, and
+//! the challenges that point to it.
 //!
 //! [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728), [RFC 6750, 3](https://www.rfc-editor.org/rfc/rfc6750#section-3),
 //! [MCP 2026-07-28, Authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)
@@ -46,8 +46,8 @@ pub enum ProtectedResourceError {
 }
 
 impl ProtectedResource {
-    /// The resource at the address `resource`, which tokens name as their audience, as its clients see it; the issuers of
-    /// its tokens, and the scopes that suffice for most of what it does.
+    /// The resource at the address `resource`, which tokens name as their audience, as its clients see it; the issuers
+    /// of its tokens, and the scopes that suffice for most of what it does.
     ///
     /// # Errors
     /// For what is no such address, and no scope. Addresses are https, or http on this machine.

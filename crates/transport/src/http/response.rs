@@ -39,8 +39,8 @@ pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Response {
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 
-/// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much: older
-/// ones that hear of any other status give up their whole session, but for that of the way in.
+/// A whole message. Modern clients learn from the status that a method does not exist, and that they ask too much. Of
+/// older ones some give up their whole session when they hear of any other status but that of the way in.
 pub(super) fn message(door: &Door, message: Message, is_modern: bool) -> Response {
     if let Some(hindrance) = &message.hindrance {
         return hindered(door, hindrance, message.bytes, is_modern);
@@ -88,8 +88,8 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is let
-/// in no longer.
+/// A streamed answer as one chunked JSON object. Notifications have no place in it. It breaks off when its caller is
+/// let in no longer.
 pub(super) fn streamed_json(answer: Box<AnswerStream>, standing: Standing) -> Response {
     let pieces = stream::unfold(Some((answer, standing)), |streaming| async move {
         let (mut answer, mut standing) = streaming?;

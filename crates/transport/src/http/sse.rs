@@ -86,8 +86,8 @@ fn opening(id: Option<&str>, message_bytes: usize) -> BytesMut {
     bytes
 }
 
-/// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call. It breaks off when its
-/// caller is let in no longer.
+/// A modern answer as a body: its end is the end of the stream, and dropping it cancels the call. It breaks off when
+/// its caller is let in no longer.
 pub(super) fn body(answer: Box<AnswerStream>, standing: Standing) -> Body {
     let state = Some((answer, standing, EventWriter::new()));
     Body::from_stream(stream::unfold(state, |state| async move {

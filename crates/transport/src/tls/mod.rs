@@ -102,8 +102,8 @@ impl TlsError {
     }
 }
 
-/// TLS as its files say it. Connections that are open go on as they began, but for certificates of clients: whether those
-/// are trusted is asked of the newest files.
+/// TLS as its files say it. Connections that are open go on as they began, but for certificates of clients: whether
+/// those are trusted is asked of the newest files.
 pub struct Tls(ArcSwap<State>);
 
 /// What one look at the files gave.
@@ -125,8 +125,8 @@ impl Tls {
         Ok(Arc::new(Self(ArcSwap::from_pointee(State::read(options, 1)?))))
     }
 
-    /// Reads the files of `options` again. Certificates of clients that are not trusted any more count no longer, also on
-    /// connections that are open.
+    /// Reads the files of `options` again. Certificates of clients that are not trusted any more count no longer, also
+    /// on connections that are open.
     ///
     /// # Errors
     /// As [`Tls::read`]; then nothing has changed.

@@ -88,6 +88,7 @@ mod tests {
     #[test]
     fn what_would_end_a_value_is_escaped() {
         let values = ["Example, Inc.", " a ", "#1", "a+b=c;<d>\"\\", "Grüße", "a\nb\0", " ", ""];
-        insta::assert_snapshot!(values.map(escaped).join("|"), @r#"Example\, Inc.|\ a\ |\#1|a\+b=c\;\<d\>\"\\|Grüße|a\0Ab\00|\ |"#);
+        let escaped = values.map(escaped).join("|");
+        insta::assert_snapshot!(escaped, @r#"Example\, Inc.|\ a\ |\#1|a\+b=c\;\<d\>\"\\|Grüße|a\0Ab\00|\ |"#);
     }
 }

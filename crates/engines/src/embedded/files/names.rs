@@ -18,6 +18,17 @@ pub(crate) struct Wish {
     pub(crate) location: String,
 }
 
+impl Wish {
+    /// The names that it may be granted whatever others wish, but for numbers.
+    pub(crate) fn lasting_names(&self) -> Vec<String> {
+        let fit = fit_for_sql(&self.name);
+        let suffixed = fit_for_sql(&format!("{fit}_{}", self.suffix));
+        let mut names = vec![fit, self.name.clone(), suffixed];
+        names.dedup();
+        names
+    }
+}
+
 /// A name for each wish, in their order; no two are equal.
 pub(crate) fn grant(wishes: &[Wish]) -> Vec<String> {
     let fit: Vec<String> = wishes.iter().map(|wish| fit_for_sql(&wish.name)).collect();

@@ -23,6 +23,8 @@ pub(crate) type ProbeResult = Result<Arc<Probed>, String>;
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     tables: HashMap<String, Result<Arc<FileTable>, String>>,
+    /// By the names of tables the names that they keep while files come and go, and may have got another time.
+    lasting_names: HashMap<String, Vec<String>>,
     catalog: Arc<Catalog>,
     store: Arc<CatalogStore>,
 }
@@ -60,6 +62,18 @@ impl Snapshot {
             }
             None => Err(self.no_such_table(name, database)),
         }
+    }
+
+    /// The name of the table called `name`, and those that it may have when other files have come or gone.
+    pub(crate) fn names_of(&self, name: &str) -> Vec<String> {
+        let mut names = vec![name.to_owned()];
+        names.extend(self.lasting_names.get(name).into_iter().flatten().filter(|other| *other != name).cloned());
+        names
+    }
+
+    /// As [`Snapshot::names_of`], without a name that depends on which files lie before its own.
+    pub(crate) fn lasting_names_of(&self, name: &str) -> Vec<String> {
+        self.lasting_names.get(name).cloned().unwrap_or_default()
     }
 
     fn no_such_table(&self, name: &str, database: &str) -> Error {
@@ -114,7 +128,9 @@ impl Assembly<'_> {
             all.into_iter().map(|named| (named.wish, (named.table, named.files))).unzip();
         let mut files = HashMap::new();
         let mut by_name = HashMap::new();
-        for (name, (table, found)) in grant(&wishes).into_iter().zip(tables) {
+        let mut lasting_names = HashMap::new();
+        for ((name, wish), (table, found)) in grant(&wishes).into_iter().zip(&wishes).zip(tables) {
+            lasting_names.insert(name.clone(), wish.lasting_names());
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
                 let exact = !table.shape.is_text();
@@ -123,7 +139,12 @@ impl Assembly<'_> {
             });
             by_name.insert(name, table);
         }
-        Ok(Snapshot { catalog: Arc::new(catalog_of(&by_name)), tables: by_name, store: Arc::new(store(files)) })
+        Ok(Snapshot {
+            catalog: Arc::new(catalog_of(&by_name)),
+            tables: by_name,
+            lasting_names,
+            store: Arc::new(store(files)),
+        })
     }
 
     fn add(&self, candidate: Candidate, all: &mut Vec<Named>, missing: &mut Vec<FoundFile>) {

@@ -13,6 +13,7 @@ use datafusion::common::{Result, TableReference};
 use tidegate_core::Error;
 
 use super::Scope;
+use crate::embedded::barrier::{LimitedTable, Viewer};
 use crate::embedded::files::{FileTable, Files, Snapshot};
 use crate::embedded::scan::FileTableProvider;
 
@@ -25,6 +26,7 @@ pub(crate) struct Tables {
     pub(crate) database: Arc<str>,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) files: Arc<Files>,
+    pub(crate) viewer: Viewer,
 }
 
 impl Tables {
@@ -42,15 +44,21 @@ impl Tables {
             && catalog != CATALOG
         {
             let name = format!("{catalog}.{}.{}", reference.schema().unwrap_or_default(), reference.table());
-            return self.snapshot.table(&name, &self.database);
+            return self.viewer.table(&self.snapshot, &name, &self.database);
         }
-        self.snapshot.table(&self.name_of(reference), &self.database)
+        self.viewer.table(&self.snapshot, &self.name_of(reference), &self.database)
     }
 
+    /// The one place where a table becomes one that can be read. None where there is none, or where it must not be.
     fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        let (_, table) = self.snapshot.find(name)?;
+        let (name, table) = self.snapshot.find(name)?;
         let table = table.as_ref().ok()?.clone();
-        Some(Arc::new(FileTableProvider::new(table, self.files.clone())))
+        let view = self.viewer.view(&self.snapshot, &table).ok()?;
+        let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
+        Some(match view {
+            None => whole,
+            Some(view) => Arc::new(LimitedTable::new(name.to_owned(), whole, view, self.viewer.policies.key().clone())),
+        })
     }
 }
 
@@ -64,7 +72,9 @@ impl Scope for Tables {
     }
 
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
-        Ok(self.table(reference)?.columns().clone())
+        let table = self.table(reference)?;
+        let view = self.viewer.view(&self.snapshot, &table)?;
+        Ok(view.map_or_else(|| table.columns().clone(), |view| view.schema))
     }
 }
 

@@ -29,7 +29,7 @@ async fn write_on(store: Arc<ResultStore>, who: &str, mut size: i64) {
         size = (size * 7 + 13) % 9000;
         let running = Running::by(&who);
         let database = size.to_string();
-        let asked = Asked { job: &running.job, database: &database, bytes_max: None, rows_max: None };
+        let asked = Asked { job: &running.job, database: &database, policies: 0, bytes_max: None, rows_max: None };
         let Ok(writer) = store.begin(asked, &counted(0..1, 40).schema()).await else { continue };
         let batches = (0..size).step_by(500).map(move |from| Ok(counted(from..size.min(from + 500), 40)));
         // One that finds no room is not whole, and the next one is begun.

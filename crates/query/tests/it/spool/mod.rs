@@ -87,7 +87,7 @@ impl Spool {
     }
 
     pub(crate) async fn begin(&self, running: &Running, schema: &SchemaRef) -> Result<ResultWriter, Error> {
-        let asked = Asked { job: &running.job, database: "demo", bytes_max: None, rows_max: None };
+        let asked = Asked { job: &running.job, database: "demo", policies: 0, bytes_max: None, rows_max: None };
         self.store.begin(asked, schema).await
     }
 

@@ -68,8 +68,8 @@ fn key(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Problem>) -> Opt
         }
         return Some(TokenKey::Discovery);
     }
-    let message = "wants exactly one of jwks, jwks_url, discovery, public_key, secret and introspection: what tokens are \
-                   checked with";
+    let message = "wants exactly one of jwks, jwks_url, discovery, public_key, secret and introspection: what tokens \
+                   are checked with";
     problems.push(Problem::new("auth.tokens", message));
     None
 }

@@ -13,6 +13,9 @@ use crate::config::quantities::{OneOrMany, SecretText, Time};
 pub(crate) struct DatabaseEntry {
     /// The name that callers give.
     pub(crate) name: String,
+    /// The tenants whose callers know of it; everybody does unless said. Declared tools and resources over it are theirs,
+    /// too.
+    pub(crate) tenants: Option<Vec<String>>,
     /// A folder, a file or a pattern of files (data/2024-*.csv), or several; relative to this file.
     pub(crate) files: Option<OneOrMany>,
     /// How single tables of CSV files are read, by the tables' names.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::Config;
+use super::{AllowanceEntry, Config};
 use crate::config::quantities::{OneOrMany, SecretText, Time};
 
 /// What is said where nothing is.
@@ -51,6 +51,10 @@ pub(crate) struct RoleEntry {
     /// Tokens with all of these claims have the role.
     #[serde(default)]
     pub(crate) claims: Map<String, Value>,
+    /// What each of its holders may have, in the stead of what stands under limits.principal. Of several roles the largest
+    /// counts.
+    #[serde(default)]
+    pub(crate) limits: AllowanceEntry,
 }
 
 /// How callers prove who they are.

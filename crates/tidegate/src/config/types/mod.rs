@@ -3,25 +3,28 @@
 
 mod databases;
 mod identity;
+mod limits;
 mod offers;
 mod results;
+mod safeguards;
 mod tls;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::quantities::{RowBound, Size, SizeBound, Time};
+use super::quantities::{Size, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
 pub(crate) use identity::{
     AuthEntry, CertificateEntry, IntrospectionEntry, OauthEntry, ProxyEntry, RoleEntry, TokensEntry,
 };
+pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
 pub(crate) use results::ResultsEntry;
+pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
 
 /// The configuration of a Tidegate node.
@@ -48,12 +51,18 @@ pub(crate) struct Config {
     /// How callers prove who they are. As soon as this stands here, be it empty, nobody reaches anything without a role.
     #[serde(deserialize_with = "identity::present")]
     pub(crate) auth: Option<AuthEntry>,
-    /// The bounds of all calls.
+    /// The bounds of all calls, and of what callers may have.
     pub(crate) limits: LimitsEntry,
     /// Answers that do not fit inline, kept to be paged through and fetched.
     pub(crate) results: ResultsEntry,
     /// What tools of kind http may reach.
     pub(crate) http: HttpEntry,
+    /// The audit log; none unless said.
+    pub(crate) audit: Option<AuditEntry>,
+    /// Secrets in answers; not looked for unless said.
+    pub(crate) secrets: Option<SecretsEntry>,
+    /// Whether rows that a model reads stand between two lines with a random mark, which nothing in them can forge.
+    pub(crate) fence: bool,
 }
 
 /// Where the node listens and who it says it is.
@@ -138,7 +147,7 @@ pub(crate) struct ToolEntry {
     pub(crate) from: FromEntry,
     /// Bounds of its calls.
     #[serde(default)]
-    pub(crate) limits: CallLimitsEntry,
+    pub(crate) limits: ToolLimitsEntry,
     /// How long clients may keep an answer.
     pub(crate) cache: Option<CacheEntry>,
 }
@@ -276,24 +285,6 @@ pub(crate) enum IsolationEntry {
     Serializable,
 }
 
-/// Bounds of an entry's calls; what is not said is as under limits.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct CallLimitsEntry {
-    /// How long a call may run; where total_timeout says more, how long the first row of PostgreSQL may take.
-    pub(crate) timeout: Option<Time>,
-    /// How long a call may run, first row and all others.
-    pub(crate) total_timeout: Option<Time>,
-    /// How long a reader may leave rows of PostgreSQL waiting; 30s unless said.
-    pub(crate) stall_timeout: Option<Time>,
-    /// Rows of an answer.
-    pub(crate) inline_rows: Option<RowBound>,
-    /// Size of an answer.
-    pub(crate) inline_bytes: Option<SizeBound>,
-    /// After how long without a word a call becomes a task, where the client comes back for its result.
-    pub(crate) task_after: Option<Time>,
-}
-
 /// How long clients may keep an answer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -303,30 +294,6 @@ pub(crate) struct CacheEntry {
     /// Whether shared caches may keep it: only if it is the same for everybody.
     #[serde(default)]
     pub(crate) public: bool,
-}
-
-/// The bounds of all calls.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct LimitsEntry {
-    /// How long a call may run; 60s unless said.
-    pub(crate) timeout: Option<Time>,
-    /// Rows of an answer; unlimited unless said.
-    pub(crate) inline_rows: Option<RowBound>,
-    /// Size of an answer; 40KB unless said.
-    pub(crate) inline_bytes: Option<SizeBound>,
-    /// After how long without a word a call becomes a task, where the client comes back for its result; 10s unless said.
-    pub(crate) task_after: Option<Time>,
-    /// How long a task may run, from when it became one; 1h unless said.
-    pub(crate) task_timeout: Option<Time>,
-    /// How long a call waits for the answer to what it asks; 10m unless said.
-    pub(crate) answer_within: Option<Time>,
-    /// Memory that all queries together may hold.
-    pub(crate) memory: Option<Size>,
-    /// Disk that all queries together may spill to.
-    pub(crate) spill: Option<Size>,
-    /// The folder in which queries spill.
-    pub(crate) spill_folder: Option<PathBuf>,
 }
 
 /// What tools of kind http may reach.

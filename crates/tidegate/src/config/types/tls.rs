@@ -13,7 +13,7 @@ pub(crate) struct TlsEntry {
     pub(crate) certificate: PathBuf,
     /// The private key of the certificate (PEM), relative to this file.
     pub(crate) key: PathBuf,
-    /// The authorities whose clients' certificates are taken (PEM), relative to this file; unless said none are asked for.
+    /// The authorities whose clients' certificates are taken (PEM), relative to this file; without it none are wanted.
     pub(crate) client_ca: Option<PathBuf>,
     /// Whether clients must show a certificate: optional (unless said) or required.
     pub(crate) client_certificates: Option<ClientCertificatesEntry>,

@@ -91,6 +91,22 @@ fn names_that_point_nowhere_are_found() {
 }
 
 #[test]
+fn bounds_that_make_no_sense_are_found() {
+    insta::assert_snapshot!(check("limits: {requests_per_second: 0, burst: 5, tenant: {burst: 2}, principal: {running_calls: 0}}\nroles: [{name: clerk, limits: {requests_per_second: 5, burst: 0}}]\n"), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:2:10: limits.requests_per_second: must be above 0; 0.5 is one in two seconds
+    tidegate.yaml:2:53: limits.tenant.burst: means nothing without requests_per_second
+    tidegate.yaml:2:76: limits.principal.running_calls: must be at least 1, or no call ever runs
+    tidegate.yaml:3:56: roles[0].limits.burst: must be at least 1, or every request is refused
+    ");
+    insta::assert_snapshot!(Configured::new("databases: [{name: a, files: shop, tenants: []}, {name: b, files: shop, tenants: [n]}, {name: c, files: shop, tenants: [s]}, {name: d, federated: [b, c]}]\n").complaint(&["config", "check"]), @r"
+    error: the configuration cannot be used
+    tidegate.yaml:1:36: databases[0].tenants: names nobody; leave it out for everybody, or name the tenants that the database is for
+    tidegate.yaml:1:136: databases[3].federated: joins databases that no tenant may ask all of
+    ");
+}
+
+#[test]
 fn statements_are_prepared() {
     let tool = |sql: &str, input: &str| {
         check(&format!("tools:\n  - name: t\n    description: T\n    sql: {sql}\n    input: {input}\n"))

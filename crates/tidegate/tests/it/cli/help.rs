@@ -24,6 +24,7 @@ fn every_verb_explains_itself() {
         Some("config"),
         Some("key"),
         Some("access"),
+        Some("audit"),
         Some("pg"),
         Some("client"),
         Some("doctor"),

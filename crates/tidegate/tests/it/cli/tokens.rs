@@ -1,6 +1,7 @@
 //! Signed tokens over HTTP: a good one reaches what its claims give, and a bad one learns nothing.
 
 mod signer;
+mod tenants;
 
 use std::time::SystemTime;
 
@@ -39,8 +40,13 @@ struct Node {
 impl Node {
     /// `keys` is the line that says what signatures are checked with.
     fn start(keys: &str) -> Self {
+        Self::of(CONFIGURATION, keys)
+    }
+
+    /// A node of `configuration`, which ends in `auth.tokens`.
+    fn of(configuration: &str, keys: &str) -> Self {
         let issuer = Signer::new();
-        let configured = Configured::new(&format!("{CONFIGURATION}    {keys}\n"));
+        let configured = Configured::new(&format!("{configuration}    {keys}\n"));
         std::fs::write(configured.folder().join("keys.jwks"), issuer.jwks()).unwrap();
         std::fs::write(configured.folder().join("key.pem"), issuer.pem()).unwrap();
         let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "debug"];

@@ -10,6 +10,7 @@ use super::workspace;
 /// Which of our crates a crate may know. `tidegate` and the benchmarks may know all.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tidegate-core", &[]),
+    ("tidegate-audit", &["tidegate-core"]),
     ("tidegate-auth", &["tidegate-core"]),
     ("tidegate-mcp", &["tidegate-core"]),
     ("tidegate-query", &["tidegate-core"]),
@@ -34,6 +35,7 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["indicatif"], &["tidegate-fetch"]),
     (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
+    (&["governor"], &["tidegate-core"]),
     (&["datafusion", "datafusion-*", "object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
@@ -59,7 +61,8 @@ const FENCES: &[(&[&str], &[&str])] = &[
 const EXAMPLES_AND_TESTS_NAME: &[(&str, &str)] = &[("tidegate", "axum"), ("tidegate", "rusqlite")];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
-const WITHOUT_DATA: &[&str] = &["tidegate-core", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
+const WITHOUT_DATA: &[&str] =
+    &["tidegate-core", "tidegate-audit", "tidegate-auth", "tidegate-mcp", "tidegate-transport"];
 const DATA_SIDE: &[&str] = &["arrow", "arrow-*", "datafusion", "datafusion-*", "parquet", "sqlparser"];
 
 /// Crates that may stand in the lock file once only.

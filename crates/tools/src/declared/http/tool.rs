@@ -101,11 +101,14 @@ impl Handler for HttpTool {
 
 /// Sends `text` within the inline budget of `job`, and says so when that is not all of it.
 async fn answer_text(text: &str, job: &Job, reply: &ReplySender) -> Result<Metadata, Error> {
+    // As a whole, before it is cut.
+    let text = job.screened(text)?;
     let bytes_max = job.inline_budget().bytes.unwrap_or(usize::MAX);
     let is_cut = text.len() > bytes_max;
     let room = if is_cut { bytes_max.saturating_sub(LINE_BYTES) } else { bytes_max };
     let shown = &text[..text.floor_char_boundary(room)];
-    let mut rest = shown;
+    let fenced = job.fence().map(|fence| fence.around(shown));
+    let mut rest = fenced.as_deref().unwrap_or(shown);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES_MAX));
         reply.text(piece).await?;

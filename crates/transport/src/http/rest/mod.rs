@@ -77,6 +77,9 @@ async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response
         Ok(caller) => caller,
         Err(refused) => return Err(discarding(door, body, Problem::refused(&refused)).await),
     };
+    if let Err(error) = door.service.registry().admit_request(&caller) {
+        return Err(discarding(door, body, error.into()).await);
+    }
     match listed(door, &route, parts, &caller) {
         Some(response) => response,
         None => call::call(door, &route, parts, body, &shown, caller).await,

@@ -58,7 +58,7 @@ pub(in super::super) enum Begun {
     /// All of it.
     Whole(Bytes, Metadata),
     /// Its beginning.
-    Streaming(Pieces),
+    Streaming(Box<Pieces>),
 }
 
 impl Pieces {
@@ -83,11 +83,11 @@ impl Pieces {
             match self.produce().now_or_never() {
                 Some(Some(piece)) => self.ready.push_back(piece),
                 Some(None) => {}
-                None => return Ok(Begun::Streaming(self)),
+                None => return Ok(Begun::Streaming(Box::new(self))),
             }
         }
         match self.end.take() {
-            None => Ok(Begun::Streaming(self)),
+            None => Ok(Begun::Streaming(Box::new(self))),
             Some(Err(error)) => Err(error.into()),
             Some(Ok(facts)) => Ok(Begun::Whole(self.ready.make_contiguous().concat().into(), facts)),
         }

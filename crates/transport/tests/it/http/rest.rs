@@ -7,11 +7,13 @@
 //! - `refusals`: what is refused, with which problem, and that nothing stays open.
 //! - `documents`: lists, schemas, OpenAPI and the page.
 //! - `identity`: who calls, and what is hidden from whom.
+//! - `limits`: requests are counted.
 
 mod calls;
 mod content;
 mod documents;
 mod identity;
+mod limits;
 mod refusals;
 pub(in crate::http) mod scene;
 mod streams;

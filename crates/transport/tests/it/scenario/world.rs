@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tidegate_core::event::{Events, Subscriber};
 use tidegate_core::{
-    Access, Acl, Allowed, Authenticator, Budget, CallLimits, Content, Credentials, Error, ErrorKind, Grants, Handler,
-    Limits, Metadata, Network, Principal, Prompt, Proof, Resource, ShareLimits, Snapshot, SnapshotBuilder, Tool,
-    Toolset, TransportKind, Unauthenticated, Violation, handler_fn,
+    Access, Acl, Allowance, Allowed, Authenticator, Budget, CallLimits, Content, Credentials, Error, ErrorKind, Grants,
+    Handler, Limits, Metadata, Network, Principal, Prompt, Proof, Resource, Snapshot, SnapshotBuilder, Tool, Toolset,
+    TransportKind, Unauthenticated, Violation, handler_fn,
 };
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -166,7 +166,11 @@ impl Authenticator for Process {
 fn more(builder: SnapshotBuilder, removed: Option<&str>, hanging: &Arc<AtomicUsize>) -> SnapshotBuilder {
     let limits = Limits {
         open_calls_max: OPEN_MAX,
-        of_one: Some(ShareLimits { running_calls_max: OPEN_OF_ONE_MAX, open_calls_max: OPEN_OF_ONE_MAX }),
+        of_principal: Allowance {
+            running_calls_max: Some(OPEN_OF_ONE_MAX),
+            waiting_calls_max: Some(0),
+            ..Allowance::default()
+        },
         ..Limits::default()
     };
     let tools = answering().into_iter().chain(guarded()).chain(bounded(hanging));

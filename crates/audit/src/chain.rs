@@ -1,0 +1,108 @@
+//! The chain of lines: each names the hash of the one before, and its own, which is taken of everything that stands before
+//! it in the line.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::key::AuditKey;
+
+/// The hash that the first line names.
+pub(crate) const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// What stands between a line and its hash.
+const BEFORE_HASH: &str = ",\"hash\":\"";
+const AFTER_HASH: &str = "\"}";
+const HASH_DIGITS: usize = 64;
+
+/// A line's place in the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its number; the first is 1.
+    pub seq: u64,
+    /// Its hash, 64 hexadecimal digits.
+    pub hash: String,
+}
+
+impl Link {
+    /// The place before the first line.
+    pub(crate) fn nothing() -> Self {
+        Self { seq: 0, hash: NOTHING.to_owned() }
+    }
+}
+
+/// `line`, a JSON object, as the line after `before`, with its end; and its place.
+pub(crate) fn chained(mut line: String, before: &Link, key: Option<&AuditKey>) -> (String, Link) {
+    line.pop();
+    line.push_str(",\"prev\":\"");
+    line.push_str(&before.hash);
+    line.push('"');
+    let hash = hash_of(line.as_bytes(), key);
+    line.push_str(BEFORE_HASH);
+    line.push_str(&hash);
+    line.push_str(AFTER_HASH);
+    line.push('\n');
+    (line, Link { seq: before.seq + 1, hash })
+}
+
+/// What is known of a line from itself alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) link: Link,
+    pub(crate) before: String,
+    pub(crate) missing_until: Option<u64>,
+    pub(crate) mended_bytes: Option<u64>,
+    pub(crate) dropped: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Members {
+    seq: u64,
+    prev: String,
+    #[serde(default)]
+    missing_until: Option<u64>,
+    #[serde(default)]
+    mended_bytes: Option<u64>,
+    #[serde(default)]
+    dropped: Option<u64>,
+}
+
+/// Reads `line`, without its end, if its hash is that of what stands before it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read(line: &[u8], key: Option<&AuditKey>) -> Result<Read, &'static str> {
+    let foreign = "is no line of an audit log";
+    let hash_at = line.len().checked_sub(HASH_DIGITS + AFTER_HASH.len()).ok_or(foreign)?;
+    let (hashed, rest) =
+        line.split_at_checked(hash_at.checked_sub(BEFORE_HASH.len()).ok_or(foreign)?).ok_or(foreign)?;
+    let hash = rest.strip_prefix(BEFORE_HASH.as_bytes()).and_then(|rest| rest.strip_suffix(AFTER_HASH.as_bytes()));
+    let hash = std::str::from_utf8(hash.ok_or(foreign)?).map_err(|_| foreign)?;
+    if hash_of(hashed, key) != hash {
+        return Err(match key {
+            Some(_) => "was changed, or written with another key: its hash is not that of what it says",
+            None => "was changed, or written with a key: its hash is not that of what it says",
+        });
+    }
+    let Members { seq, prev, missing_until, mended_bytes, dropped } =
+        serde_json::from_slice(line).map_err(|_| foreign)?;
+    Ok(Read { link: Link { seq, hash: hash.to_owned() }, before: prev, missing_until, mended_bytes, dropped })
+}
+
+/// How many dropped lines `line` tells of, if it does.
+pub(crate) fn dropped_in(line: &str) -> Option<u64> {
+    serde_json::from_str::<Members>(line).ok().and_then(|members| members.dropped)
+}
+
+/// The hash of `text`, by `key` if there is one.
+pub(crate) fn hash_of(text: &[u8], key: Option<&AuditKey>) -> String {
+    let hex = |bytes: &[u8]| {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)] as char, DIGITS[usize::from(byte & 15)] as char];
+        bytes.iter().flat_map(digits).collect()
+    };
+    let Some(key) = key else { return hex(&Sha256::digest(text)) };
+    // HMAC takes keys of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.bytes()) else { return String::new() };
+    mac.update(text);
+    hex(&mac.finalize().into_bytes())
+}

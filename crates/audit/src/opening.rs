@@ -1,0 +1,92 @@
+//! A log is opened: it goes on after its last whole line.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::PathBuf;
+
+use crate::chain::Link;
+use crate::files::{self, Ending, beside};
+use crate::head::Head;
+use crate::options::AuditOptions;
+use crate::record::What;
+use crate::sink::FileSink;
+
+/// Why a log cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process writes it.
+    #[error("another process writes the audit log {}; give each its own file", .0.display())]
+    Taken(PathBuf),
+    /// Its end cannot be gone on from.
+    #[error(
+        "the audit log {} cannot be gone on with: {reason}; move it away, with what stands beside it, and verify it",
+        .file.display()
+    )]
+    Unfit {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It cannot be read or written.
+    #[error("the audit log {} cannot be used: {error}", .file.display())]
+    Io {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// A log that was opened.
+pub(crate) struct OpenLog {
+    pub(crate) sink: FileSink,
+    /// The last line.
+    pub(crate) last: Link,
+    /// What the next line says of that.
+    pub(crate) opened: What,
+}
+
+/// Opens the log that `options` name. What a crash left behind the last whole line is cut off.
+pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
+    let (path, key) = (&options.file, options.key.as_ref());
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidData => OpenError::Unfit { file: path.clone(), reason: error.to_string() },
+        _ => OpenError::Io { file: path.clone(), error },
+    };
+    let lock = lock(options)?;
+    let mut file = files::open(path).map_err(failed)?;
+    let Ending { last, whole_bytes, torn_bytes } = files::ending(&mut file, key).map_err(failed)?;
+    if torn_bytes > 0 {
+        file.set_len(whole_bytes).map_err(failed)?;
+        tracing::warn!(file = %path.display(), bytes = torn_bytes, "a part of a line at the end of the audit log was cut off");
+    }
+    let last = match last {
+        Some(last) => last,
+        // A new file, or one that was begun and never written.
+        None => match File::open(files::older(path, 1)) {
+            Ok(mut older) => files::ending(&mut older, key).map_err(failed)?.last.unwrap_or_else(Link::nothing),
+            Err(_) => Link::nothing(),
+        },
+    };
+    let head = Head::read(path, key).map_err(failed)?;
+    let missing_until = head.map(|head| head.seq).filter(|seq| *seq > last.seq);
+    if let Some(seq) = missing_until {
+        let (file, last) = (path.display(), last.seq);
+        tracing::error!(%file, last, missing_until = seq, "lines at the end of the audit log are missing");
+    }
+    let opened = What::Opened { mended_bytes: torn_bytes, missing_until };
+    let sink = FileSink::new(path.clone(), options.kept_files, options.key.clone(), (file, whole_bytes), lock);
+    Ok(OpenLog { sink, last, opened })
+}
+
+fn lock(options: &AuditOptions) -> Result<File, OpenError> {
+    let path = beside(&options.file, ".lock");
+    let failed = |error| OpenError::Io { file: options.file.clone(), error };
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Taken(options.file.clone())),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}

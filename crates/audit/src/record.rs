@@ -1,0 +1,115 @@
+//! What happened, taken from a call in the time that a call has for it; it becomes a line on the writer's thread.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+use tidegate_core::{AuditedStatement, Caller, Job, JobId, Principal, TransportKind};
+
+use crate::redaction::{Redaction, cut, names};
+
+/// Bytes of names, URIs and reasons that callers bring, in one line.
+const NAME_BYTES_MAX: usize = 512;
+
+/// What happened.
+pub(crate) struct Record {
+    pub(crate) time: SystemTime,
+    pub(crate) what: What,
+}
+
+/// The sorts of lines.
+pub(crate) enum What {
+    /// A log was opened.
+    Opened {
+        /// Bytes behind the last whole line, which were cut off.
+        mended_bytes: u64,
+        /// The last line that the head knows of, where the log does not reach to it.
+        missing_until: Option<u64>,
+    },
+    Call(Box<CallRecord>),
+    RefusedCall {
+        who: Who,
+        target: (&'static str, String),
+        outcome: &'static str,
+    },
+    RefusedMessage {
+        transport: TransportKind,
+        address: Option<IpAddr>,
+        reason: String,
+    },
+    /// So many lines were dropped before this one.
+    Dropped(u64),
+}
+
+/// Who called, and from where.
+pub(crate) struct Who {
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) transport: TransportKind,
+    pub(crate) address: Option<IpAddr>,
+}
+
+/// A call that ended.
+pub(crate) struct CallRecord {
+    pub(crate) who: Who,
+    pub(crate) target: (&'static str, String),
+    pub(crate) arguments: Arguments,
+    pub(crate) statements: Vec<AuditedStatement>,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) secrets: u64,
+    pub(crate) outcome: &'static str,
+    pub(crate) elapsed_ms: u64,
+    pub(crate) job: JobId,
+}
+
+/// The arguments of a call, as far as they are written down.
+pub(crate) enum Arguments {
+    Names(Vec<String>),
+    Values(Map<String, Value>),
+}
+
+impl Record {
+    pub(crate) fn now(what: What) -> Self {
+        Self { time: SystemTime::now(), what }
+    }
+
+    /// What is to be written of `job`, which ended with `outcome`; the values of its arguments only where `values` says
+    /// how to redact them.
+    pub(crate) fn of_call(job: &Job, outcome: &'static str, values: Option<&Redaction>) -> Self {
+        let target = job.target();
+        let arguments = match values {
+            Some(redaction) => Arguments::Values(redaction.of(job.arguments())),
+            None => Arguments::Names(names(job.arguments())),
+        };
+        Self::now(What::Call(Box::new(CallRecord {
+            who: Who::of(job.caller()),
+            target: (target.kind(), cut(target.name(), NAME_BYTES_MAX).to_owned()),
+            arguments,
+            statements: job.take_statements(),
+            rows: job.rows(),
+            bytes: job.bytes(),
+            secrets: job.secrets(),
+            outcome,
+            elapsed_ms: u64::try_from(job.elapsed().as_millis()).unwrap_or(u64::MAX),
+            job: job.id(),
+        })))
+    }
+
+    pub(crate) fn of_refused_call(caller: &Caller, kind: &'static str, name: &str, outcome: &'static str) -> Self {
+        let target = (kind, cut(name, NAME_BYTES_MAX).to_owned());
+        Self::now(What::RefusedCall { who: Who::of(caller), target, outcome })
+    }
+
+    pub(crate) fn of_refused_message(transport: TransportKind, address: Option<IpAddr>, reason: &str) -> Self {
+        let reason = cut(reason, NAME_BYTES_MAX).to_owned();
+        Self::now(What::RefusedMessage { transport, address, reason })
+    }
+}
+
+impl Who {
+    fn of(caller: &Caller) -> Self {
+        let (transport, address) = (caller.origin.transport, caller.origin.peer);
+        Self { principal: caller.principal.clone(), transport, address }
+    }
+}

@@ -1,0 +1,131 @@
+//! Where lines go: a file that is rotated.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use crate::chain::Link;
+use crate::files;
+use crate::head::Head;
+use crate::key::AuditKey;
+
+/// Where lines go. Its calls may take long; they are made on a thread of their own.
+pub trait Sink: Send {
+    /// Adds `lines`, whole ones. After an error none of them is there.
+    ///
+    /// # Errors
+    /// When they cannot be written; it is tried again later.
+    fn append(&mut self, lines: &[u8]) -> io::Result<()>;
+
+    /// Bytes in the file that is written now.
+    fn bytes(&self) -> u64;
+
+    /// Begins another file. After an error the one before goes on, or it is tried again.
+    ///
+    /// # Errors
+    /// When it cannot be begun.
+    fn rotate(&mut self) -> io::Result<()>;
+
+    /// Sees to it that all lines are on the disk, of which `last` is the last, and says so beside them.
+    ///
+    /// # Errors
+    /// When nobody knows whether they are.
+    fn sync(&mut self, last: &Link) -> io::Result<()>;
+}
+
+/// A file, with older ones beside it.
+#[derive(Debug)]
+pub(crate) struct FileSink {
+    path: PathBuf,
+    kept: usize,
+    key: Option<AuditKey>,
+    file: File,
+    bytes: u64,
+    /// Whether a part of a line may stand behind the last one.
+    is_torn: bool,
+    /// The number of the oldest line that is kept, once it is known.
+    first: Option<u64>,
+    /// Held as long as the log is written.
+    _lock: File,
+}
+
+impl FileSink {
+    /// The sink of the log at `path`, whose `file` has so many `bytes`.
+    pub(crate) fn new(path: PathBuf, kept: usize, key: Option<AuditKey>, file: (File, u64), lock: File) -> Self {
+        let (file, bytes) = file;
+        Self { path, kept, key, file, bytes, is_torn: false, first: None, _lock: lock }
+    }
+
+    fn mend(&mut self) -> io::Result<()> {
+        if self.is_torn {
+            self.file.set_len(self.bytes)?;
+            self.is_torn = false;
+        }
+        Ok(())
+    }
+
+    fn first(&mut self) -> u64 {
+        if self.first.is_none() {
+            let oldest = files::all(&self.path).into_iter().next();
+            self.first = oldest.and_then(|oldest| files::first_seq(&oldest, self.key.as_ref()));
+        }
+        self.first.unwrap_or(1)
+    }
+}
+
+impl Sink for FileSink {
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.mend()?;
+        if let Err(error) = self.file.write_all(lines) {
+            self.is_torn = true;
+            // Tried again before the next line otherwise.
+            let _ = self.mend();
+            return Err(error);
+        }
+        self.bytes += lines.len() as u64;
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        self.mend()?;
+        self.file.sync_data()?;
+        // Not there if the last attempt got that far.
+        if self.path.exists() {
+            files::rotate(&self.path, self.kept)?;
+        }
+        self.file = files::open(&self.path)?;
+        (self.bytes, self.first) = (0, None);
+        Ok(())
+    }
+
+    fn sync(&mut self, last: &Link) -> io::Result<()> {
+        self.file.sync_data()?;
+        let first = self.first();
+        Head::new(first, last, self.key.as_ref()).write(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_a_full_disk_left_of_a_line_is_gone_before_the_next_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let file = (files::open(&path).unwrap(), 0);
+        let lock = files::open(&folder.path().join("lock")).unwrap();
+        let mut sink = FileSink::new(path.clone(), 1, None, file, lock);
+        sink.append(b"one\n").unwrap();
+        files::open(&path).unwrap().write_all(b"tw").unwrap();
+        sink.is_torn = true;
+        sink.append(b"three\n").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), sink.bytes()), (b"one\nthree\n".to_vec(), 10));
+    }
+}

@@ -1,0 +1,239 @@
+//! Reads a log through and finds the first place at which it is not what was written.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::chain::{self, Link, NOTHING};
+use crate::files::{self, LINE_BYTES_MAX};
+use crate::head::Head;
+use crate::key::AuditKey;
+
+/// What is known of a log beside itself.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// The key of its chain.
+    pub key: Option<AuditKey>,
+    /// The hash of a line that must be in it: it was read from the log earlier and kept elsewhere.
+    pub must_hold: Option<String>,
+}
+
+/// A log that is what was written, as far as can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// Lines that were read.
+    pub lines: u64,
+    /// The number of the first.
+    pub first: u64,
+    /// The last.
+    pub last: Link,
+    /// Whether the head of the log was there to tell how far it reached.
+    pub has_head: bool,
+    /// What its reader should know.
+    pub notices: Vec<Notice>,
+}
+
+/// What a log says of itself that its reader should know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// Lines before the first are not here: they were rotated away.
+    BeginsAt(u64),
+    /// A part of a line was cut off when the log was opened, before that line.
+    Mended {
+        /// The line that says so.
+        seq: u64,
+        /// So many bytes.
+        bytes: u64,
+    },
+    /// Lines were dropped before that line.
+    Dropped {
+        /// The line that says so.
+        seq: u64,
+        /// So many.
+        lines: u64,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BeginsAt(seq) => write!(f, "the log begins at {seq}: what was before is not here"),
+            Self::Mended { seq, bytes } => {
+                write!(f, "before {seq} a part of a line ({bytes} bytes) was cut off, as a crash leaves it")
+            }
+            Self::Dropped { seq, lines } => write!(f, "before {seq} lines were dropped: {lines}"),
+        }
+    }
+}
+
+/// The first place at which a log is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: line {line}: {reason}", .file.display())]
+pub struct Broken {
+    /// Which file.
+    pub file: PathBuf,
+    /// Which line of it, from 1 on; one more than it has when something is missing at its end.
+    pub line: u64,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Why a log is not verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It is not what was written.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// It cannot be read.
+    #[error("{}: {error}", .file.display())]
+    Io {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// Verifies the log whose files are `files`, in any order; with each come the older ones and the head beside it.
+///
+/// # Errors
+/// The first break, or a file that cannot be read.
+pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<Verified, VerifyError> {
+    let key = options.key.as_ref();
+    let mut parts = BTreeSet::new();
+    let mut head = None;
+    for file in files {
+        let beside = files::all(file);
+        parts.extend(if beside.is_empty() { vec![file.clone()] } else { beside });
+        let of_file = Head::read(file, key).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => broken(file, 0, error.to_string()).into(),
+            _ => VerifyError::Io { file: file.clone(), error },
+        })?;
+        head = head.or(of_file);
+    }
+    // A file whose first line cannot be read is looked at first, and found.
+    let mut parts: Vec<PathBuf> = parts.into_iter().collect();
+    parts.sort_by_key(|file| (files::first_seq(file, key).unwrap_or(0), is_empty(file)));
+    // One that was begun and not written stands at the end.
+    parts.sort_by_key(|file| is_empty(file));
+    let mut walk =
+        Walk { options, head, last: None, first: 1, lines: 0, notices: Vec::new(), missing: Missing::new(options) };
+    let mut place = (files.first().cloned().unwrap_or_default(), 0);
+    for part in parts {
+        let lines = walk.file(&part)?;
+        place = (part, lines);
+    }
+    walk.end(&place.0, place.1)
+}
+
+fn is_empty(file: &Path) -> bool {
+    file.metadata().is_ok_and(|facts| facts.len() == 0)
+}
+
+fn broken(file: &Path, line: u64, reason: impl Into<String>) -> Broken {
+    Broken { file: file.to_owned(), line, reason: reason.into() }
+}
+
+/// What was not seen yet of what must be there.
+struct Missing {
+    hash: Option<String>,
+}
+
+impl Missing {
+    fn new(options: &VerifyOptions) -> Self {
+        Self { hash: options.must_hold.as_ref().map(|hash| hash.trim().to_lowercase()) }
+    }
+
+    fn see(&mut self, hash: &str) {
+        self.hash.take_if(|wanted| wanted == hash);
+    }
+}
+
+/// The way through a log.
+struct Walk<'a> {
+    options: &'a VerifyOptions,
+    head: Option<Head>,
+    last: Option<Link>,
+    first: u64,
+    lines: u64,
+    notices: Vec<Notice>,
+    missing: Missing,
+}
+
+impl Walk<'_> {
+    /// Reads `file` and says how many lines it has.
+    fn file(&mut self, path: &Path) -> Result<u64, VerifyError> {
+        let failed = |error| VerifyError::Io { file: path.to_owned(), error };
+        let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            let limit = LINE_BYTES_MAX as u64 + 1;
+            if reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)? == 0 {
+                return Ok(number - 1);
+            }
+            let whole = line.strip_suffix(b"\n").ok_or_else(|| broken(path, number, "is not whole"))?;
+            self.line(whole).map_err(|reason| broken(path, number, reason))?;
+        }
+        Ok(0)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), String> {
+        let read = chain::read(line, self.options.key.as_ref())?;
+        let seq = read.link.seq;
+        match &self.last {
+            None => self.begin(&read)?,
+            Some(last) if seq != last.seq + 1 => {
+                return Err(format!("is number {seq} and follows {}: lines were taken out, put in or moved", last.seq));
+            }
+            Some(last) if read.before != last.hash => {
+                return Err("does not follow the line before it: one of them is not what was written".to_owned());
+            }
+            Some(_) => {}
+        }
+        if let Some(until) = read.missing_until {
+            return Err(format!("says that lines up to {until} were missing before it when the log was opened"));
+        }
+        self.notices.extend(read.mended_bytes.map(|bytes| Notice::Mended { seq, bytes }));
+        self.notices.extend(read.dropped.map(|lines| Notice::Dropped { seq, lines }));
+        if let Some(head) = self.head.as_ref().filter(|head| head.seq == seq)
+            && head.hash != read.link.hash
+        {
+            return Err("is another one than the head of the log knows".to_owned());
+        }
+        self.missing.see(&read.link.hash);
+        self.lines += 1;
+        self.last = Some(read.link);
+        Ok(())
+    }
+
+    fn begin(&mut self, read: &chain::Read) -> Result<(), String> {
+        let seq = read.link.seq;
+        self.first = seq;
+        if seq == 1 && read.before != NOTHING {
+            return Err("is the first, and names one before it".to_owned());
+        }
+        if let Some(head) = self.head.as_ref().filter(|head| seq > head.first && seq <= head.seq) {
+            return Err(format!("is number {seq}, and the head of the log knows lines from {} on", head.first));
+        }
+        self.notices.extend((seq > 1).then_some(Notice::BeginsAt(seq)));
+        Ok(())
+    }
+
+    fn end(self, file: &Path, lines: u64) -> Result<Verified, VerifyError> {
+        let after = |reason: String| VerifyError::from(broken(file, lines + 1, reason));
+        let last = self.last.unwrap_or_else(Link::nothing);
+        if let Some(head) = self.head.as_ref().filter(|head| head.seq > last.seq) {
+            let reason =
+                format!("is missing: the log ends at {}, and its head knows lines up to {}", last.seq, head.seq);
+            return Err(after(reason));
+        }
+        if let Some(hash) = self.missing.hash {
+            return Err(after(format!("is missing: the line with the hash {hash} is not in the log")));
+        }
+        let has_head = self.head.is_some();
+        Ok(Verified { lines: self.lines, first: self.first, last, has_head, notices: self.notices })
+    }
+}

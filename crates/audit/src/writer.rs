@@ -1,0 +1,260 @@
+//! The one who writes: takes what waits, chains it, and holds on to what cannot be written.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::chain::{Link, chained};
+use crate::key::AuditKey;
+use crate::line;
+use crate::options::{AuditOptions, WhenFull};
+use crate::record::{Record, What};
+use crate::sink::Sink;
+
+/// Lines that are written at once.
+const LINES_AT_ONCE: usize = 256;
+/// How old a line gets before it is on the disk.
+const SYNC_AFTER: Duration = Duration::from_secs(1);
+
+/// What the writer and those who hand it lines know of each other.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) written: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    /// Dropped lines of which no line tells yet.
+    pub(crate) untold: AtomicU64,
+    /// Whether lines cannot be written now.
+    pub(crate) is_stuck: watch::Sender<bool>,
+    /// Fires when the log is to end.
+    pub(crate) closing: CancellationToken,
+    /// Fires when it has.
+    pub(crate) closed: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            written: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            untold: AtomicU64::new(0),
+            is_stuck: watch::Sender::new(false),
+            closing: CancellationToken::new(),
+            closed: CancellationToken::new(),
+        })
+    }
+
+    /// Counts lines that will never be written.
+    pub(crate) fn drop_lines(&self, lines: u64) {
+        self.dropped.fetch_add(lines, Ordering::Relaxed);
+        self.untold.fetch_add(lines, Ordering::Relaxed);
+    }
+}
+
+/// Writes what comes in, until the log is closed.
+pub(crate) struct Writer {
+    sink: Box<dyn Sink>,
+    /// The last line that was written.
+    last: Link,
+    /// Lines that were chained and not written, each with its place.
+    pending: VecDeque<(String, Link)>,
+    key: Option<AuditKey>,
+    when_full: WhenFull,
+    bytes_max: u64,
+    retry_after: Duration,
+    inbox: mpsc::Receiver<Record>,
+    shared: Arc<Shared>,
+    /// When lines were first written that are not on the disk.
+    unsynced_since: Option<Instant>,
+    /// When it failed last.
+    stuck_since: Option<Instant>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        sink: Box<dyn Sink>,
+        last: Link,
+        options: &AuditOptions,
+        inbox: mpsc::Receiver<Record>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            sink,
+            last,
+            pending: VecDeque::new(),
+            key: options.key.clone(),
+            when_full: options.when_full,
+            bytes_max: options.bytes_max,
+            retry_after: options.retry_after,
+            inbox,
+            shared,
+            unsynced_since: None,
+            stuck_since: None,
+        }
+    }
+
+    /// Writes until the log is closed and nothing waits any more.
+    pub(crate) async fn run(mut self) {
+        let closing = self.shared.closing.clone();
+        let mut records = Vec::with_capacity(LINES_AT_ONCE);
+        loop {
+            let deadline = self.deadline();
+            tokio::select! {
+                biased;
+                () = closing.cancelled(), if !self.inbox.is_closed() => self.inbox.close(),
+                () = sleep_until(deadline) => self.tend(),
+                // While lines are held that cannot be written, no more are taken: those who bring them wait.
+                taken = self.inbox.recv_many(&mut records, LINES_AT_ONCE), if self.pending.is_empty() => {
+                    if taken == 0 {
+                        break;
+                    }
+                    self.take(&mut records);
+                }
+            }
+            if self.inbox.is_closed() && !self.pending.is_empty() {
+                // Nobody waits for the disk of a node that has ended.
+                let lost = self.pending.len() + self.inbox.len();
+                tracing::error!(lost, "lines of the audit log could not be written and are lost");
+                self.shared.drop_lines(lost as u64);
+                break;
+            }
+        }
+        self.sync();
+        let shared = self.shared.clone();
+        // Whoever hears of the end may open the log anew.
+        drop(self);
+        shared.closed.cancel();
+    }
+
+    /// When something is to be done though nothing comes in.
+    fn deadline(&self) -> Option<Instant> {
+        let retry = self.stuck_since.map(|since| since + self.retry_after);
+        let sync = self.unsynced_since.map(|since| since + SYNC_AFTER);
+        retry.into_iter().chain(sync).min()
+    }
+
+    fn tend(&mut self) {
+        let now = Instant::now();
+        if self.stuck_since.is_some_and(|since| now >= since + self.retry_after) {
+            self.tell_of_dropped();
+            self.write();
+        }
+        if self.unsynced_since.is_some_and(|since| now >= since + SYNC_AFTER) {
+            self.sync();
+        }
+    }
+
+    fn take(&mut self, records: &mut Vec<Record>) {
+        let is_waiting = self.stuck_since.is_some_and(|since| since.elapsed() < self.retry_after);
+        if is_waiting && self.when_full == WhenFull::Drop {
+            self.shared.drop_lines(records.len() as u64);
+            records.clear();
+            return;
+        }
+        self.tell_of_dropped();
+        for mut record in records.drain(..) {
+            self.chain(&mut record);
+        }
+        self.write();
+    }
+
+    fn tell_of_dropped(&mut self) {
+        let dropped = self.shared.untold.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            self.chain(&mut Record::now(What::Dropped(dropped)));
+        }
+    }
+
+    fn chain(&mut self, record: &mut Record) {
+        let before = self.pending.back().map_or(&self.last, |(_, link)| link);
+        let text = line::written(record, before.seq + 1);
+        let chained = chained(text, before, self.key.as_ref());
+        self.pending.push_back(chained);
+    }
+
+    /// Writes what is chained. What cannot be written is held, or dropped.
+    fn write(&mut self) {
+        match self.write_pending() {
+            Ok(()) => {
+                if self.stuck_since.take().is_some() {
+                    tracing::info!("the audit log goes on");
+                    self.shared.is_stuck.send_replace(false);
+                }
+            }
+            Err(error) => {
+                if self.stuck_since.replace(Instant::now()).is_none() {
+                    tracing::error!(%error, "the audit log cannot be written");
+                    self.shared.is_stuck.send_replace(true);
+                }
+                if self.when_full == WhenFull::Drop {
+                    self.drop_pending();
+                }
+            }
+        }
+    }
+
+    fn write_pending(&mut self) -> io::Result<()> {
+        while !self.pending.is_empty() {
+            let room = self.bytes_max.saturating_sub(self.sink.bytes());
+            let (mut lines, mut count) = (String::new(), 0);
+            for (line, _) in &self.pending {
+                if (lines.len() + line.len()) as u64 > room {
+                    break;
+                }
+                lines.push_str(line);
+                count += 1;
+            }
+            if count == 0 && self.sink.bytes() > 0 {
+                self.sink.rotate()?;
+                continue;
+            }
+            // A line that is longer than a file may be has one of its own.
+            let count = count.max(1);
+            if lines.is_empty() {
+                lines.push_str(&self.pending[0].0);
+            }
+            self.sink.append(lines.as_bytes())?;
+            if let Some((_, last)) = self.pending.drain(..count).next_back() {
+                self.last = last;
+            }
+            self.shared.written.fetch_add(count as u64, Ordering::Relaxed);
+            self.unsynced_since.get_or_insert_with(Instant::now);
+        }
+        Ok(())
+    }
+
+    /// Forgets what could not be written; the chain goes on where it stands. A line about dropped lines is told again.
+    fn drop_pending(&mut self) {
+        let mut dropped = 0;
+        for (line, _) in self.pending.drain(..) {
+            match crate::chain::dropped_in(&line) {
+                Some(untold) => {
+                    self.shared.untold.fetch_add(untold, Ordering::Relaxed);
+                }
+                None => dropped += 1,
+            }
+        }
+        self.shared.drop_lines(dropped);
+    }
+
+    fn sync(&mut self) {
+        if self.unsynced_since.take().is_none() {
+            return;
+        }
+        if let Err(error) = self.sink.sync(&self.last) {
+            tracing::error!(%error, "the audit log may not be on the disk");
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,80 @@
+//! Masks over columns.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringBuilder};
+use datafusion::arrow::compute::cast as cast_array;
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use tidegate_query::{HashKey, Mask};
+
+use super::conditions::column;
+
+/// The column at `position` of `schema` as `mask` shows it.
+pub(super) fn shown(mask: Option<Mask>, position: usize, schema: &Schema, key: &HashKey) -> Result<Expr> {
+    let field = schema.field(position);
+    Ok(match mask {
+        None => column(field.name()),
+        Some(Mask::Deny | Mask::Null) => lit(ScalarValue::try_new_null(field.data_type())?).alias(field.name()),
+        Some(mask) => {
+            let masking = Masking { mask, key: key.clone(), signature: Signature::any(1, Volatility::Immutable) };
+            let function = Arc::new(ScalarUDF::new_from_impl(masking));
+            Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![column(field.name())])).alias(field.name())
+        }
+    })
+}
+
+/// A mask that shows text, as a function. No caller can name it.
+#[derive(Debug)]
+struct Masking {
+    mask: Mask,
+    key: HashKey,
+    signature: Signature,
+}
+
+/// There is one key in a plan.
+impl PartialEq for Masking {
+    fn eq(&self, other: &Self) -> bool {
+        self.mask == other.mask
+    }
+}
+
+impl Eq for Masking {}
+
+impl Hash for Masking {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mask.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Masking {
+    fn name(&self) -> &str {
+        "mask"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let texts = match arrays.first() {
+            Some(values) => cast_array(values, &DataType::Utf8)?,
+            None => return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None))),
+        };
+        let mut masked = StringBuilder::with_capacity(texts.len(), texts.len() * 16);
+        for text in texts.as_string::<i32>() {
+            masked.append_option(text.and_then(|text| self.mask.shown(text, &self.key)));
+        }
+        Ok(ColumnarValue::Array(Arc::new(masked.finish()) as ArrayRef))
+    }
+}

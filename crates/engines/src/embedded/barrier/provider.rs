@@ -1,0 +1,123 @@
+//! The table as DataFusion sees it: what is below the barrier, planned by itself.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::catalog::default_table_source::provider_as_source;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Column, DataFusionError, Result};
+use datafusion::datasource::TableType;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, TableProviderFilterPushDown, lit};
+use datafusion::physical_plan::ExecutionPlan;
+use tidegate_query::HashKey;
+
+use super::exec::BarrierExec;
+use super::viewer::{View, closed};
+use super::{conditions, mask};
+
+/// A table of which its principal does not see all.
+#[derive(Debug)]
+pub(crate) struct LimitedTable {
+    name: String,
+    whole: Arc<dyn TableProvider>,
+    view: View,
+    key: HashKey,
+}
+
+impl LimitedTable {
+    /// `view` of the table called `name`, which is `whole`.
+    pub(crate) fn new(name: String, whole: Arc<dyn TableProvider>, view: View, key: HashKey) -> Self {
+        Self { name, whole, view, key }
+    }
+
+    /// What reads, filters and masks, with the columns at `positions` of those that are seen.
+    async fn inner(
+        &self,
+        state: &dyn Session,
+        positions: &[usize],
+        filters: &[Expr],
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = self.whole.schema();
+        let mut plan = LogicalPlanBuilder::scan("t", provider_as_source(self.whole.clone()), None)?
+            .filter(conditions::of_policy(&self.view.table.rows, &schema))?;
+        for filter in
+            filters.iter().filter(|filter| conditions::is_harmless(filter, &|column| self.type_of_plain(column)))
+        {
+            plan = plan.filter(unqualified(filter)?)?;
+        }
+        let shown = positions.iter().map(|position| {
+            let own = self.view.positions[*position];
+            mask::shown(self.view.table.masks[own], own, &schema, &self.key)
+        });
+        let mut shown = shown.collect::<Result<Vec<Expr>>>()?;
+        if shown.is_empty() {
+            // Rows alone are counted; a plan wants something to show.
+            shown.push(lit(true).alias("row"));
+        }
+        state.create_physical_plan(&plan.project(shown)?.build()?).await
+    }
+
+    /// The type of `column` if the caller sees its values as they are.
+    fn type_of_plain(&self, column: &Column) -> Option<&DataType> {
+        let position = self.view.schema.index_of(column.name()).ok()?;
+        let is_plain = self.view.table.masks[self.view.positions[position]].is_none();
+        is_plain.then(|| self.view.schema.field(position).data_type())
+    }
+
+    fn type_of(&self, column: &Column) -> Option<&DataType> {
+        self.view.schema.field_with_name(column.name()).ok().map(Field::data_type)
+    }
+}
+
+/// `filter` whose columns bear no table's name.
+fn unqualified(filter: &Expr) -> Result<Expr> {
+    use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+    let bare = |expr: Expr| {
+        Ok(match expr {
+            Expr::Column(column) => Transformed::yes(conditions::column(&column.name)),
+            other => Transformed::no(other),
+        })
+    };
+    filter.clone().transform(bare).data()
+}
+
+#[async_trait]
+impl TableProvider for LimitedTable {
+    fn schema(&self) -> SchemaRef {
+        self.view.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    /// Says the same whatever is masked. All of them are asked above the barrier again.
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match conditions::is_harmless(filter, &|column| self.type_of(column)) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let seen = self.schema();
+        let positions = projection.cloned().unwrap_or_else(|| (0..seen.fields().len()).collect());
+        let parts = state.config().target_partitions().max(1);
+        let barrier = match self.inner(state, &positions, filters).await {
+            Ok(inner) => BarrierExec::new(&self.name, inner, Arc::new(seen.project(&positions)?), parts),
+            Err(error) => Err(error),
+        };
+        // What is wrong with the plan below may tell of files.
+        let closed =
+            |error: DataFusionError| DataFusionError::External(Box::new(closed(&self.name, &error.to_string())));
+        Ok(Arc::new(barrier.map_err(closed)?))
+    }
+}

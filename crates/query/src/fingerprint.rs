@@ -1,0 +1,114 @@
+//! What stays the same of a statement when only its values change: for the audit log, which names statements by it.
+
+use sha2::{Digest, Sha256};
+use sqlparser::tokenizer::{Token, Tokenizer};
+use tidegate_core::AuditedStatement;
+
+use crate::dialect::SqlDialect;
+use crate::statement::Statement;
+
+/// Of longer texts the fingerprint is found at once, so that none of them waits in memory for the audit log.
+const WAITING_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of the hash that are shown, each as two digits.
+const SHOWN_BYTES: usize = 8;
+
+/// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them whatever
+/// their length; so do spaces, comments, and the case of words outside quotes.
+pub(crate) fn fingerprint(sql: &str, dialect: SqlDialect) -> String {
+    let hash = Sha256::digest(normalised(sql, dialect));
+    hash.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Statement {
+    /// What the audit log tells of the statement when `database` is asked it.
+    pub(crate) fn audited(&self, database: &str) -> AuditedStatement {
+        let (text, dialect) = (self.text(), self.dialect());
+        let fingerprint: Box<dyn FnOnce() -> String + Send> = if text.len() > WAITING_BYTES_MAX {
+            let found = fingerprint(text, dialect);
+            Box::new(move || found)
+        } else {
+            let text = text.to_owned();
+            Box::new(move || fingerprint(&text, dialect))
+        };
+        AuditedStatement { database: database.to_owned(), tables: self.tables().to_vec(), fingerprint }
+    }
+}
+
+/// `sql` without its values. What cannot be read as SQL stays as it is.
+fn normalised(sql: &str, dialect: SqlDialect) -> String {
+    let Ok(tokens) = Tokenizer::new(dialect.parser_dialect(), sql).tokenize() else { return sql.trim().to_owned() };
+    let mut words: Vec<String> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let word = match token {
+            Token::Whitespace(_) | Token::SemiColon | Token::EOF => continue,
+            Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
+            token if is_value(&token) => "?".to_owned(),
+            token => token.to_string(),
+        };
+        // ?, ? is ?: lists of values differ in their length alone.
+        if word == "?" && words.ends_with(&["?".to_owned(), ",".to_owned()]) {
+            words.pop();
+            continue;
+        }
+        words.push(word);
+    }
+    words.join(" ")
+}
+
+fn is_value(token: &Token) -> bool {
+    matches!(
+        token,
+        Token::Number(..)
+            | Token::Placeholder(_)
+            | Token::SingleQuotedString(_)
+            | Token::TripleSingleQuotedString(_)
+            | Token::TripleDoubleQuotedString(_)
+            | Token::DollarQuotedString(_)
+            | Token::SingleQuotedByteStringLiteral(_)
+            | Token::DoubleQuotedByteStringLiteral(_)
+            | Token::SingleQuotedRawStringLiteral(_)
+            | Token::DoubleQuotedRawStringLiteral(_)
+            | Token::NationalStringLiteral(_)
+            | Token::EscapedStringLiteral(_)
+            | Token::UnicodeStringLiteral(_)
+            | Token::HexStringLiteral(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_spaces_comments_and_case_leave_nothing_behind() {
+        let same = [
+            "SELECT * FROM orders WHERE id IN (1, 2, 3) AND name = 'ann' -- why",
+            "select *\n  from Orders where ID in ($1) and NAME = $2;",
+            "SELECT * FROM orders WHERE id IN (?, ?) AND name = 'o''hara' /* or else */",
+        ];
+        for dialect in [SqlDialect::DataFusion, SqlDialect::Postgres, SqlDialect::Sqlite] {
+            let read: Vec<String> = same.iter().map(|sql| normalised(sql, dialect)).collect();
+            assert!(read.iter().all(|text| text == "select * from orders where id in ( ? ) and name = ?"), "{read:?}");
+        }
+        let dollars = normalised("SELECT $x$secret$x$, E'a\\n', 0x1F", SqlDialect::Postgres);
+        assert!(!dollars.contains("secret") && dollars.starts_with("select ?"), "{dollars}");
+    }
+
+    #[test]
+    fn other_tables_and_names_are_other_statements() {
+        let dialect = SqlDialect::DataFusion;
+        let all =
+            ["SELECT a FROM t", "SELECT a FROM u", "SELECT b FROM t", "SELECT \"A\" FROM t", "SELECT a, a FROM t"];
+        let mut seen: Vec<String> = all.iter().map(|sql| fingerprint(sql, dialect)).collect();
+        assert!(seen.iter().all(|print| print.len() == 16));
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), all.len());
+    }
+
+    #[test]
+    fn what_is_no_sql_has_a_fingerprint_too() {
+        assert_ne!(fingerprint("'open", SqlDialect::Postgres), fingerprint("'closed", SqlDialect::Postgres));
+    }
+}

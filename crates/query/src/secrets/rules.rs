@@ -1,0 +1,147 @@
+//! What a secret looks like.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use sha2::{Digest, Sha256};
+use tidegate_core::{Masked, Screen};
+
+/// Rules at most.
+const RULES_MAX: usize = 64;
+const NAME_BYTES_MAX: usize = 64;
+const PATTERN_BYTES_MAX: usize = 1_000;
+/// Memory that one pattern may take when it is made ready, in bytes, and what it may take while it is used.
+const COMPILED_BYTES_MAX: usize = 1 << 20;
+const CACHE_BYTES_MAX: usize = 4 << 20;
+
+/// The rules that are built in, by name.
+pub const BUILT_IN_RULES: [(&str, &str); 6] = [
+    ("aws_access_key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}"),
+    (
+        "private_key",
+        r"-----BEGIN [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\,:.\-]*?-----END [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\,:.\-]*)",
+    ),
+    ("github_token", r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}"),
+    ("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+    (
+        "api_key",
+        r"\b(?:sk-[A-Za-z0-9_-]{20,}|[srp]k_(?:live|test)_[A-Za-z0-9]{16,}|AIza[A-Za-z0-9_-]{35}|xox[abeoprs]-[A-Za-z0-9-]{10,}|glpat-[A-Za-z0-9_-]{20,})",
+    ),
+    ("tidegate_key", r"\btg_[A-Za-z0-9]{6,}_[A-Za-z0-9_-]{16,}"),
+];
+
+/// A rule: a name, and the pattern of what it finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretRule {
+    /// Stands in the answer in the secret's place.
+    pub name: String,
+    /// A regular expression.
+    pub pattern: String,
+}
+
+impl SecretRule {
+    /// The rule of that name that is built in.
+    pub fn built_in(name: &str) -> Option<Self> {
+        let (name, pattern) = BUILT_IN_RULES.iter().find(|(known, _)| *known == name)?;
+        Some(Self { name: (*name).to_owned(), pattern: (*pattern).to_owned() })
+    }
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{wrong}")]
+pub struct WrongRule {
+    /// Which one, from 0 on; none if it is about all of them.
+    pub rule: Option<usize>,
+    /// What is wrong with it, and what would be right.
+    pub wrong: String,
+}
+
+/// Rules that are ready to be used.
+pub struct SecretRules {
+    rules: Vec<(String, Regex)>,
+    /// Tells in one go which rules find something.
+    any: RegexSet,
+    refuses: bool,
+    mark: String,
+}
+
+impl SecretRules {
+    /// Makes `rules` ready; `refuses` says whether an answer with a secret is refused rather than masked.
+    ///
+    /// # Errors
+    /// The first rule that cannot be used.
+    pub fn new(rules: &[SecretRule], refuses: bool) -> Result<Self, WrongRule> {
+        if rules.len() > RULES_MAX {
+            return Err(WrongRule { rule: None, wrong: format!("there are more than {RULES_MAX} rules") });
+        }
+        let ready = rules.iter().enumerate().map(|(index, rule)| {
+            ready(rule).map(|regex| (rule.name.clone(), regex)).map_err(|wrong| WrongRule { rule: Some(index), wrong })
+        });
+        let ready: Vec<(String, Regex)> = ready.collect::<Result<_, _>>()?;
+        let any = RegexSetBuilder::new(rules.iter().map(|rule| &rule.pattern))
+            .size_limit(RULES_MAX * COMPILED_BYTES_MAX)
+            .dfa_size_limit(CACHE_BYTES_MAX)
+            .build()
+            .map_err(|error| WrongRule { rule: None, wrong: error.to_string() })?;
+        let mark = Sha256::digest(format!("{rules:?} {refuses}"));
+        let mark = mark.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { rules: ready, any, refuses, mark })
+    }
+}
+
+fn ready(rule: &SecretRule) -> Result<Regex, String> {
+    let is_word = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    if rule.name.is_empty() || rule.name.len() > NAME_BYTES_MAX || !is_word(&rule.name) {
+        return Err(format!("a rule's name is 1 to {NAME_BYTES_MAX} of letters, digits, _ and -"));
+    }
+    if rule.pattern.len() > PATTERN_BYTES_MAX {
+        return Err(format!("the pattern is longer than {PATTERN_BYTES_MAX} bytes"));
+    }
+    let regex = RegexBuilder::new(&rule.pattern)
+        .size_limit(COMPILED_BYTES_MAX)
+        .dfa_size_limit(CACHE_BYTES_MAX)
+        .build()
+        .map_err(|error| error.to_string())?;
+    if regex.is_match("") {
+        return Err("the pattern fits a text of nothing, and with it every text".to_owned());
+    }
+    Ok(regex)
+}
+
+impl Screen for SecretRules {
+    fn masked(&self, text: &str) -> Option<Masked> {
+        // Most texts hold none.
+        if !self.any.is_match(text) {
+            return None;
+        }
+        let (mut masked, mut found, mut first) = (Cow::Borrowed(text), 0, None);
+        for index in &self.any.matches(text) {
+            let (name, regex) = &self.rules[index];
+            let count = regex.find_iter(&masked).count() as u64;
+            if count > 0 {
+                first.get_or_insert(name);
+                found += count;
+                masked =
+                    Cow::Owned(regex.replace_all(&masked, regex::NoExpand(&format!("[secret: {name}]"))).into_owned());
+            }
+        }
+        first.map(|rule| Masked { text: masked.into_owned(), found, rule: rule.clone() })
+    }
+
+    fn refuses(&self) -> bool {
+        self.refuses
+    }
+
+    fn mark(&self) -> &str {
+        &self.mark
+    }
+}
+
+impl fmt::Debug for SecretRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.rules.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("SecretRules").field("rules", &names).field("refuses", &self.refuses).finish()
+    }
+}

@@ -1,0 +1,75 @@
+//! `tidegate audit`: whether the audit log is what was written.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::Subcommand;
+use tidegate_audit::{AuditKey, VerifyOptions, verify};
+
+use crate::config::{FILE_NAME, Loaded, audit_options};
+use crate::failure::Failure;
+use crate::options::Options;
+
+/// Verify the audit log
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Read the log through and tell the first line that is not what was written; then the exit code is 1
+    Verify {
+        /// Files of the log; the older ones beside them (.1, .2, …) are read as well [default: audit.file of the configuration]
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// File that holds the key of the log [default: audit.key of the configuration, if no FILE is named]
+        #[arg(long, value_name = "FILE")]
+        key_file: Option<PathBuf>,
+        /// Hash of a line that must be in the log, which was kept elsewhere
+        #[arg(long, value_name = "HASH")]
+        holds: Option<String>,
+    },
+}
+
+impl Audit {
+    pub(crate) fn run(self, options: &Options) -> Result<(), Failure> {
+        let Self::Verify { mut files, key_file, holds } = self;
+        let mut key = key_file.as_deref().map(key_in).transpose()?;
+        if files.is_empty() {
+            let configured = configured(options)?;
+            files.push(configured.file);
+            key = key.or(configured.key);
+        }
+        let verified = verify(&files, &VerifyOptions { key, must_hold: holds });
+        let verified = verified.map_err(|error| Failure::Other(anyhow::Error::new(error)))?;
+        let mut output = std::io::stdout().lock();
+        for notice in &verified.notices {
+            writeln!(output, "note: {notice}")?;
+        }
+        if !verified.has_head {
+            writeln!(output, "note: there is no head beside the log, so that lines cut off at its end are not missed")?;
+        }
+        let (first, last) = (verified.first, &verified.last);
+        Ok(writeln!(
+            output,
+            "verified: {} lines, {first} to {}; the last has the hash {}",
+            verified.lines, last.seq, last.hash
+        )?)
+    }
+}
+
+fn key_in(file: &Path) -> Result<AuditKey, Failure> {
+    let bytes = std::fs::read(file).with_context(|| format!("the key cannot be read: {}", file.display()))?;
+    let too_short = || anyhow!("{} holds no key: it has {} bytes at least", file.display(), AuditKey::BYTES_MIN);
+    Ok(AuditKey::new(&bytes).ok_or_else(too_short)?)
+}
+
+/// The log of the configuration.
+fn configured(options: &Options) -> Result<tidegate_audit::AuditOptions, Failure> {
+    let file = options.config.clone().or_else(|| Path::new(FILE_NAME).is_file().then(|| FILE_NAME.into()));
+    let none = || Failure::Usage("name the FILE to verify, or a configuration with audit.file".to_owned());
+    let loaded = Loaded::read(&file.ok_or_else(none)?)?;
+    let mut problems = Vec::new();
+    match audit_options(&loaded, &mut problems) {
+        Some(options) => Ok(options),
+        None if problems.is_empty() => Err(none()),
+        None => Err(loaded.broken(&problems).into()),
+    }
+}

@@ -1,0 +1,79 @@
+//! From what the file says of audit, secrets and the fence to what does it.
+
+use std::sync::Arc;
+
+use tidegate_audit::{AuditKey, AuditOptions, Redaction, WhenFull};
+use tidegate_core::{Guard, Screen};
+use tidegate_query::{BUILT_IN_RULES, SecretRule, SecretRules};
+
+use super::Loaded;
+use super::problem::Problem;
+use super::types::{Config, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
+
+/// What stands between answers and those who read them.
+pub(super) fn guard(config: &Config, problems: &mut Vec<Problem>) -> Guard {
+    let screen = config.secrets.as_ref().and_then(|entry| screen(entry, problems));
+    Guard { screen, fences: config.fence }
+}
+
+fn screen(entry: &SecretsEntry, problems: &mut Vec<Problem>) -> Option<Arc<dyn Screen>> {
+    let all = || BUILT_IN_RULES.iter().map(|(name, _)| SecretRuleEntry::BuiltIn((*name).to_owned())).collect();
+    let entries: Vec<SecretRuleEntry> = entry.rules.clone().unwrap_or_else(all);
+    let mut rules = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.into_iter().enumerate() {
+        match entry {
+            SecretRuleEntry::Own(own) => rules.push(SecretRule { name: own.name, pattern: own.pattern }),
+            SecretRuleEntry::BuiltIn(name) => match SecretRule::built_in(&name) {
+                Some(rule) => rules.push(rule),
+                None => {
+                    let known = BUILT_IN_RULES.map(|(known, _)| known).join(", ");
+                    let message = format!("there is no built-in rule {name:?}; there are {known}");
+                    problems.push(Problem::new(format!("secrets.rules[{index}]"), message));
+                    return None;
+                }
+            },
+        }
+    }
+    match SecretRules::new(&rules, entry.action == SecretAction::Refuse) {
+        Ok(rules) => Some(Arc::new(rules)),
+        Err(wrong) => {
+            let path = wrong.rule.map_or("secrets.rules".to_owned(), |index| format!("secrets.rules[{index}]"));
+            problems.push(Problem::new(path, wrong.to_string()));
+            None
+        }
+    }
+}
+
+/// The audit log that is asked for, if one is.
+pub(crate) fn audit(loaded: &Loaded, problems: &mut Vec<Problem>) -> Option<AuditOptions> {
+    let entry = loaded.config.audit.as_ref()?;
+    let key = match &entry.key {
+        None => None,
+        Some(text) => match AuditKey::new(text.0.expose().as_bytes()) {
+            Some(key) => Some(key),
+            None => {
+                let message = format!("is too short: a key has {} characters at least", AuditKey::BYTES_MIN);
+                problems.push(Problem::new("audit.key", message));
+                return None;
+            }
+        },
+    };
+    let default = AuditOptions::new(loaded.resolve(&entry.file));
+    Some(AuditOptions {
+        when_full: match entry.when_full {
+            WhenFullEntry::Block => WhenFull::Block,
+            WhenFullEntry::Drop => WhenFull::Drop,
+        },
+        bytes_max: entry.max_size.map_or(default.bytes_max, |size| size.0),
+        kept_files: entry.keep.unwrap_or(default.kept_files),
+        values: entry.arguments.then(|| Redaction::new(entry.redact.iter().map(String::as_str))),
+        key,
+        ..default
+    })
+}
+
+/// What of `config` takes effect only when the node is started anew, if it is not what it was in `before`.
+pub(super) fn warnings(config: &Config, before: Option<&Config>) -> Option<String> {
+    let is_changed = before.is_some_and(|before| before.audit != config.audit);
+    is_changed.then(|| "audit: what was changed takes effect when the node is started anew".to_owned())
+}

@@ -1,0 +1,33 @@
+//! Requests over REST are counted once each, and refused with 429 when there were too many.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tidegate_core::event::{Events, Subscriber};
+use tidegate_core::{Allowance, Limits, Rate};
+use tidegate_transport::Metrics;
+use tidegate_transport::http::HttpOptions;
+
+use super::super::Server;
+use super::scene::{get, problem, script};
+use crate::host::Host;
+
+#[tokio::test]
+async fn each_request_counts_once_and_is_refused_when_there_were_too_many() {
+    let of_principal = Allowance { rate: Rate::per_second(0.000_1, 4), ..Allowance::default() };
+    let metrics = Arc::new(Metrics::new());
+    let events = Events::new([metrics.clone() as Arc<dyn Subscriber>]);
+    let host = Host::with(events, |entries| entries.limits(Limits { of_principal, ..Limits::default() }));
+    let server = Server::of(host, metrics, HttpOptions::default()).await;
+    let text = || script(json!([["text", "a"]]), &[]);
+    assert_eq!(server.rest(&text()).await.head.status, 200);
+    assert_eq!(server.rest(&get("/rest/tools")).await.head.status, 200);
+    assert_eq!(server.rest(&get("/rest/openapi.json")).await.head.status, 200);
+    assert_eq!(server.rest(&get("/results/00000000-0000-0000-0000-000000000000")).await.head.status, 404);
+    for request in [text(), get("/rest/tools"), get("/results/00000000-0000-0000-0000-000000000000")] {
+        let told = problem(&server.rest(&request).await);
+        assert!(told.starts_with("429 rate_limited: too many requests of yours; try again in "), "{told}");
+    }
+    let series = "tidegate_limits_reached_total{level=\"principal\",measure=\"requests\"}";
+    assert_eq!(server.figure(series).await, "3");
+}
