@@ -132,7 +132,9 @@ impl Shown {
         let Some(tables) = tables else { return all() };
         let is_named = |(schema, name): &&Key| names_one(tables, schema, name);
         // A view of the owner's may read whatever there is.
-        if self.views.keys().any(|key| is_named(&key)) {
+        let is_view = |sight: &Sight| matches!(sight, Sight::Guarded(guarded) if guarded.open.is_none());
+        let guarded = self.sights.iter().filter(|(_, sight)| is_view(sight)).map(|(key, _)| key);
+        if self.views.keys().chain(guarded).any(|key| is_named(&key)) {
             return all();
         }
         self.sights.keys().filter(is_named).cloned().collect()

@@ -9,6 +9,7 @@
 //! - `policies`: row policies: what those see who are bound by them, and what they try
 //! - `hidden`: random questions of those, beside the same over a copy without what is hidden
 //! - `several`: several files as one database
+//! - `views`: row policies of views, and of all tables at once
 //! - `writers`: reading beside a program that writes
 //! - `broken`: files that are no databases, vanish or are replaced
 //! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
@@ -29,4 +30,5 @@ mod scripts;
 mod several;
 mod streams;
 mod support;
+mod views;
 mod writers;
