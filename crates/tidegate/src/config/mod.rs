@@ -8,6 +8,7 @@ mod entries;
 mod expand;
 mod handlers;
 mod identity;
+mod policies;
 mod postgres;
 mod problem;
 mod quantities;

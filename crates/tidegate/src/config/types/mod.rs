@@ -4,6 +4,7 @@
 mod databases;
 mod identity;
 mod offers;
+mod policies;
 mod results;
 
 use std::collections::BTreeMap;
@@ -13,11 +14,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::quantities::{RowBound, Size, SizeBound, Time};
+use super::quantities::{RowBound, SecretText, Size, SizeBound, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
 pub(crate) use identity::{AuthEntry, RoleEntry, TokensEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
+pub(crate) use policies::{MaskEntry, NamedMask, PolicyEntry};
 pub(crate) use results::ResultsEntry;
 
 /// The configuration of a Tidegate node.
@@ -28,6 +30,9 @@ pub(crate) struct Config {
     pub(crate) server: ServerEntry,
     /// The databases that can be asked.
     pub(crate) databases: Vec<DatabaseEntry>,
+    /// The secret that row policies hash columns with; write it as ${VARIABLE}. One that lasts until the node is started
+    /// again unless said.
+    pub(crate) policies_key: Option<SecretText>,
     /// The built-in tools and prompts that are offered, as patterns of their names; all of them unless said.
     pub(crate) built_in: Option<Vec<String>>,
     /// Tools of your own.
