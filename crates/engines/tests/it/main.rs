@@ -7,6 +7,7 @@
 //! - `walls`: nothing outside the paths is read, and nothing but reading is done.
 //! - `errors`: what a caller reads of its mistakes.
 //! - `plans`: what a plan tells before it runs.
+//! - `policies`: row policies: what is seen, and that nothing tells of the rest.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
 //! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
@@ -22,6 +23,7 @@ mod globs;
 mod layout;
 mod memory;
 mod plans;
+mod policies;
 #[path = "../../../../tests/slt/replay.rs"]
 #[allow(dead_code, reason = "other engines need the tables as statements")]
 mod replay;

@@ -12,8 +12,9 @@ use tidegate_query::Database;
 use tidegate_sqlite::{SqliteDatabase, SqliteOptions};
 
 use super::problem::Problem;
+use super::quantities::SecretText;
 use super::types::DatabaseEntry;
-use super::{Loaded, postgres, tables};
+use super::{Loaded, policies, postgres, tables};
 
 const ONE_KIND: &str = "wants one of files, sqlite, postgres and federated";
 
@@ -27,6 +28,8 @@ pub(super) struct OpenDatabases {
 struct Opened {
     entry: DatabaseEntry,
     path: String,
+    /// What its policies hash with.
+    policies_key: Option<SecretText>,
     database: Arc<dyn Database>,
     /// The same as what it is, where there is something to look at.
     looked_at: LookedAt,
@@ -62,7 +65,11 @@ impl OpenDatabases {
                 federated.push((path, entry, members));
                 continue;
             }
-            let unchanged = known.by_name.get(&entry.name).filter(|opened| opened.entry == *entry);
+            let is_same = |opened: &&Opened| {
+                opened.entry == *entry
+                    && (entry.policies.is_empty() || opened.policies_key == loaded.config.policies_key)
+            };
+            let unchanged = known.by_name.get(&entry.name).filter(is_same);
             let opened = match unchanged {
                 Some(opened) => Ok(opened.clone()),
                 None => open(loaded, entry, path, engine),
@@ -127,7 +134,8 @@ impl OpenDatabases {
         }
         let database = FederatedDatabase::new(entry.name.clone(), opened, engine)
             .map_err(|error| vec![Problem::new(format!("{path}.federated"), error.to_string())])?;
-        Ok(Opened { entry: entry.clone(), path, database: Arc::new(database), looked_at: LookedAt::Nothing })
+        let (entry, database) = (entry.clone(), Arc::new(database));
+        Ok(Opened { entry, path, policies_key: None, database, looked_at: LookedAt::Nothing })
     }
 
     /// All of them.
@@ -155,6 +163,12 @@ impl OpenDatabases {
                 let name = &opened.entry.name;
                 let idle = files.idle_globs().into_iter();
                 warnings.extend(idle.map(|glob| format!("database {name}: no file fits {glob} yet")));
+                if !opened.entry.policies.is_empty() && is_new(&opened) {
+                    match files.check_policies().await {
+                        Ok(found) => policies::tell(found, name, &opened.path, problems, warnings),
+                        Err(error) => problems.push(Problem::new(format!("{}.files", opened.path), error.to_string())),
+                    }
+                }
             }
         }
         let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.looked_at {
@@ -190,7 +204,8 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
         (Some(files), None, None) => {
             let told = tables::text_tables(&entry.tables, &path)?;
             let opened = FileDatabase::open_told(name, resolve(files), engine, FileLimits::default(), told);
-            let opened = Arc::new(opened.map_err(|error| wrong("files", error))?);
+            let policies = policies::row_policies(entry, &loaded.config, &path)?;
+            let opened = Arc::new(opened.map_err(|error| wrong("files", error))?.with_row_policies(policies));
             (opened.clone(), LookedAt::Files(opened))
         }
         (None, Some(files), None) => {
@@ -206,7 +221,8 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
         }
         _ => return Err(vec![Problem::new(path, ONE_KIND)]),
     };
-    Ok(Opened { entry: entry.clone(), path, database, looked_at })
+    let policies_key = loaded.config.policies_key.clone();
+    Ok(Opened { entry: entry.clone(), path, policies_key, database, looked_at })
 }
 
 /// Complains about what is said of a kind of database that it is not.
@@ -228,6 +244,7 @@ fn check_members(entry: &DatabaseEntry, path: &str) -> Result<(), Vec<Problem>> 
     let mut problems: Vec<Problem> = misplaced
         .map(|(member, _)| Problem::new(format!("{path}.{member}"), "is for PostgreSQL, and this database is not"))
         .collect();
+    problems.extend(policies::check_kind(entry, path));
     if !entry.tables.is_empty() && entry.files.is_none() {
         problems.push(Problem::new(format!("{path}.tables"), "is for files, and this database has none"));
     }

@@ -12,6 +12,7 @@ mod expand;
 mod handlers;
 mod identity;
 mod limits;
+mod policies;
 mod postgres;
 mod problem;
 mod quantities;

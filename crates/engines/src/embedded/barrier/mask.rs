@@ -22,11 +22,18 @@ pub(super) fn shown(mask: Option<Mask>, position: usize, schema: &Schema, key: &
         None => column(field.name()),
         Some(Mask::Deny | Mask::Null) => lit(ScalarValue::try_new_null(field.data_type())?).alias(field.name()),
         Some(mask) => {
-            let masking = Masking { mask, key: key.clone(), signature: Signature::any(1, Volatility::Immutable) };
+            let (key, text) = (key.clone(), text_type(schema));
+            let masking = Masking { mask, key, text, signature: Signature::any(1, Volatility::Immutable) };
             let function = Arc::new(ScalarUDF::new_from_impl(masking));
             Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![column(field.name())])).alias(field.name())
         }
     })
+}
+
+/// The type of text that a mask makes: that of the other texts of the table.
+pub(super) fn text_type(schema: &Schema) -> DataType {
+    let is_view = schema.fields().iter().any(|field| *field.data_type() == DataType::Utf8View);
+    if is_view { DataType::Utf8View } else { DataType::Utf8 }
 }
 
 /// A mask that shows text, as a function. No caller can name it.
@@ -34,6 +41,7 @@ pub(super) fn shown(mask: Option<Mask>, position: usize, schema: &Schema, key: &
 struct Masking {
     mask: Mask,
     key: HashKey,
+    text: DataType,
     signature: Signature,
 }
 
@@ -62,19 +70,20 @@ impl ScalarUDFImpl for Masking {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
+        Ok(self.text.clone())
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let texts = match arrays.first() {
             Some(values) => cast_array(values, &DataType::Utf8)?,
-            None => return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None))),
+            None => return Ok(ColumnarValue::Scalar(ScalarValue::try_new_null(&self.text)?)),
         };
         let mut masked = StringBuilder::with_capacity(texts.len(), texts.len() * 16);
         for text in texts.as_string::<i32>() {
             masked.append_option(text.and_then(|text| self.mask.shown(text, &self.key)));
         }
-        Ok(ColumnarValue::Array(Arc::new(masked.finish()) as ArrayRef))
+        let masked: ArrayRef = Arc::new(masked.finish());
+        Ok(ColumnarValue::Array(cast_array(&masked, &self.text)?))
     }
 }

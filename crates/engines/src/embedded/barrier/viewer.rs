@@ -8,6 +8,7 @@ use tidegate_query::{
     Catalog, PolicyColumn, PolicyProblem, PolicyTable, RowPolicies, TableEntry, TableStatus, TableView, ValueKind,
 };
 
+use super::mask::text_type;
 use crate::embedded::files::{FileTable, Snapshot};
 
 /// A principal, and the policies that may keep something from it.
@@ -48,7 +49,7 @@ impl Viewer {
             let field = fields[*position].as_ref();
             match view.masks[*position] {
                 None => field.clone(),
-                Some(mask) if mask.makes_text() => Field::new(field.name(), DataType::Utf8, true),
+                Some(mask) if mask.makes_text() => Field::new(field.name(), text_type(table.columns()), true),
                 Some(_) => Field::new(field.name(), field.data_type().clone(), true),
             }
         });

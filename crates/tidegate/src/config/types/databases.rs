@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::PolicyEntry;
 use crate::config::quantities::{OneOrMany, SecretText, Time};
 
 /// A database: one of files, postgres, sqlite and federated says of which kind.
@@ -26,6 +27,9 @@ pub(crate) struct DatabaseEntry {
     /// Where PostgreSQL is, as psql takes it: a URI or keywords, completed by service, PG* variables and .pgpass.
     /// Write it as ${VARIABLE} when a password is in it.
     pub(crate) postgres: Option<SecretText>,
+    /// Files and SQLite: which rows and columns of its tables callers see. PostgreSQL has row-level security.
+    #[serde(default)]
+    pub(crate) policies: Vec<PolicyEntry>,
     /// The names of other databases whose tables are joined here, as database.table. Whoever may ask this database asks
     /// them through it.
     pub(crate) federated: Option<Vec<String>>,

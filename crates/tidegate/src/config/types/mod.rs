@@ -5,6 +5,7 @@ mod databases;
 mod identity;
 mod limits;
 mod offers;
+mod policies;
 mod results;
 mod safeguards;
 mod tls;
@@ -15,12 +16,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::quantities::{Size, Time};
+use super::quantities::{SecretText, Size, Time};
 
 pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
 pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
 pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};
+pub(crate) use policies::{MaskEntry, NamedMask, PolicyEntry};
 pub(crate) use results::ResultsEntry;
 pub(crate) use safeguards::{AuditEntry, SecretAction, SecretRuleEntry, SecretsEntry, WhenFullEntry};
 pub(crate) use tls::{ClientCertificatesEntry, TlsEntry, TlsVersionEntry};
@@ -33,6 +35,9 @@ pub(crate) struct Config {
     pub(crate) server: ServerEntry,
     /// The databases that can be asked.
     pub(crate) databases: Vec<DatabaseEntry>,
+    /// The secret that row policies hash columns with; write it as ${VARIABLE}. One that lasts until the node is started
+    /// again unless said.
+    pub(crate) policies_key: Option<SecretText>,
     /// The built-in tools and prompts that are offered, as patterns of their names; all of them unless said.
     pub(crate) built_in: Option<Vec<String>>,
     /// Tools of your own.

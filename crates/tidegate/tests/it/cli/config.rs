@@ -1,6 +1,7 @@
 //! `tidegate config`: what is wrong with a configuration, as a person reads it.
 
 mod broken;
+mod policies;
 
 use serde_json::Value;
 

@@ -1,0 +1,101 @@
+//! Row policies: what a principal sees of a table, and that nothing tells of the rest.
+
+mod attacks;
+mod copies;
+mod questions;
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde_json::Value;
+use tidegate_core::{Error, Grants, Principal, Proof};
+use tidegate_engines::{Engine, FileDatabase};
+use tidegate_query::{Database, HashKey, Mask, RowCondition, RowPolicies, RowPolicy, SqlDialect, Statement};
+
+use crate::support::{TestJob, eager_limits, lines, soon};
+
+/// What all tests here hash with.
+fn key() -> HashKey {
+    HashKey::of(b"a secret of tests")
+}
+
+fn policy(table: &str, rows: &str, columns: &[(&str, Mask)]) -> RowPolicy {
+    let columns: BTreeMap<String, Mask> = columns.iter().map(|(name, mask)| ((*name).to_owned(), *mask)).collect();
+    let rows = Some(RowCondition::parse(rows).unwrap());
+    RowPolicy { table: table.to_owned(), rows, columns, except_roles: BTreeSet::from(["auditor".to_owned()]) }
+}
+
+fn somebody(claims: &Value) -> Principal {
+    let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::open()));
+    principal.claims = claims.as_object().cloned().unwrap_or_default();
+    principal
+}
+
+/// A database under policies, and who asks it.
+struct Limited {
+    database: FileDatabase,
+    principal: Principal,
+}
+
+/// What comes of a statement.
+#[derive(Debug, Clone, PartialEq)]
+struct Outcome {
+    /// The rows, or the kind of the error and all that is read of it.
+    answer: Result<String, String>,
+    explain: Option<String>,
+    estimates: Option<(Option<u64>, Option<u64>, bool)>,
+}
+
+impl Limited {
+    fn open(folder: &Path, engine: &Engine, policies: Vec<RowPolicy>, principal: Principal) -> Self {
+        let database = FileDatabase::open_with("db", vec![folder.to_owned()], engine, eager_limits()).unwrap();
+        Self { database: database.with_row_policies(RowPolicies::new(policies, key())), principal }
+    }
+
+    async fn ask(&self, sql: &str) -> Outcome {
+        let plan = match Statement::parse(sql, SqlDialect::DataFusion) {
+            Ok(statement) => self.database.plan(&statement, &self.principal).await,
+            Err(error) => Err(error),
+        };
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(error) => return Outcome { answer: Err(told(&error)), explain: None, estimates: None },
+        };
+        let explain = Some(plan.explain().await.unwrap());
+        let estimates = Some((plan.estimated_rows(), plan.estimated_bytes(), plan.is_blocking()));
+        let job = TestJob::start().await;
+        let mut stream = plan.run(&job.job).await.unwrap().batches;
+        let mut batches = Vec::new();
+        let answer = loop {
+            match soon("a batch", stream.next()).await {
+                None => break Ok(lines(&batches)),
+                Some(Ok(batch)) => batches.push(batch),
+                Some(Err(error)) => break Err(told(&error)),
+            }
+        };
+        Outcome { answer, explain, estimates }
+    }
+
+    async fn rows(&self, sql: &str) -> String {
+        self.ask(sql).await.answer.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    async fn refusal(&self, sql: &str) -> String {
+        match self.ask(sql).await.answer {
+            Ok(rows) => panic!("{sql} answered: {rows}"),
+            Err(error) => error,
+        }
+    }
+
+    async fn columns(&self, table: &str) -> String {
+        let columns = self.database.columns(table, &self.principal).await.unwrap();
+        columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn told(error: &Error) -> String {
+    format!("{}: {error}", error.kind().name())
+}
