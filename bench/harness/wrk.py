@@ -6,10 +6,12 @@ import json
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from http import HTTPStatus
 from pathlib import Path
+from typing import IO
 
 from harness import wire
 from harness.process import Server, cpu_seconds
@@ -93,31 +95,66 @@ def counts(server: Server, load: Load, seconds: int, answers_read: bool) -> wire
     return post(f"http://{server.address}/mcp", body, headers, seconds, answers_read=answers_read)
 
 
-def post(url: str, body: str, headers: dict[str, str], seconds: int, *, answers_read: bool = False) -> wire.Json:
+def post(
+    url: str,
+    body: str,
+    headers: dict[str, str],
+    seconds: int,
+    *,
+    answers_read: bool = False,
+    connections: int = CONNECTIONS,
+) -> wire.Json:
     """Posts the body for so long; what wrk says of it."""
+    with tempfile.TemporaryFile("w+") as output:
+        with posting(
+            url, body, headers, seconds, output, answers_read=answers_read, connections=connections
+        ) as process:
+            process.wait()
+        output.seek(0)
+        counted: wire.Json = json.loads(output.read().splitlines()[-1])
+    return counted
+
+
+@contextmanager
+def posting(
+    url: str,
+    body: str,
+    headers: dict[str, str],
+    seconds: int,
+    output: IO[str],
+    *,
+    answers_read: bool = False,
+    connections: int = CONNECTIONS,
+) -> Iterator[subprocess.Popen[str]]:
+    """wrk while it posts the body; what it says goes to `output`, in the last line.
+
+    Raises RuntimeError when it ends otherwise than well.
+    """
     with tempfile.TemporaryDirectory() as folder:
         body_path, headers_path = Path(folder, "body"), Path(folder, "headers")
         body_path.write_text(body)
         headers_path.write_text("".join(f"{name}: {value}\n" for name, value in headers.items()))
-        output = subprocess.run(
-            [
-                "wrk",
-                "--threads=1",
-                f"--connections={CONNECTIONS}",
-                f"--duration={seconds}s",
-                f"--script={SCRIPT}",
-                url,
-                "--",
-                body_path,
-                headers_path,
-                *(["read"] if answers_read else []),
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-    counted: wire.Json = json.loads(output.splitlines()[-1])
-    return counted
+        command = [
+            "wrk",
+            "--threads=1",
+            f"--connections={connections}",
+            f"--duration={seconds}s",
+            f"--script={SCRIPT}",
+            url,
+            "--",
+            body_path,
+            headers_path,
+            *(["read"] if answers_read else []),
+        ]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True)
+        try:
+            yield process
+            _, complaint = process.communicate()
+            if process.returncode:
+                raise RuntimeError(f"wrk ended with {process.returncode}: {complaint}")
+        finally:
+            process.kill()
+            process.wait()
 
 
 def median(runs: tuple[Run, ...]) -> Run:
