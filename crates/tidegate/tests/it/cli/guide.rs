@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 26] = [
+const NOT_RUN: [(&str, &str); 31] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
@@ -52,8 +52,13 @@ const NOT_RUN: [(&str, &str); 26] = [
         "listens on a port of its own choice until it is stopped; the example is built with the tests",
     ),
     ("scripts/test", "runs this very test"),
-    ("scripts/test --fuzz", "takes minutes, and many more to build; the stored corpora are run by the tests of each crate"),
+    (
+        "scripts/test --fuzz",
+        "takes minutes, and many more to build; the stored corpora are run by the tests of each crate",
+    ),
     ("scripts/test deny", "asks the registry, and may have to build cargo-deny; a part of scripts/test"),
+    ("tidegate audit verify", "needs a log that a node has written; cli/audit.rs verifies some"),
+    ("tidegate key add NAME --role ROLE", "NAME and ROLE stand for any; the steps of the pages add some"),
     ("tidegate client NAME", "NAME stands for any client; cli/client.rs and src/client/tests try each of them"),
     ("tidegate client NAME --write", "as tidegate client NAME"),
     ("tidegate serve", "as in configuring.md where a step says so; elsewhere the text speaks of the running program"),
@@ -65,7 +70,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// README.md and the pages in docs, by name. What handlers.md shows needs a database from its first line on, and is run by
+/// README.md, SECURITY.md and the pages in docs, by name. What handlers.md shows needs a database from its first line on, and is run by
 /// `handlers_tutorial.rs`.
 fn pages() -> BTreeMap<String, String> {
     let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
@@ -75,7 +80,7 @@ fn pages() -> BTreeMap<String, String> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         (name, std::fs::read_to_string(path).unwrap())
     };
-    docs.chain([root().join("README.md")]).map(read).collect()
+    docs.chain(["README.md", "SECURITY.md"].map(|name| root().join(name))).map(read).collect()
 }
 
 /// A fenced block: its language and its lines.
@@ -124,6 +129,11 @@ fn workplace(page: &str) -> TempDir {
     for name in ["flights.parquet", "airlines.parquet"] {
         std::fs::copy(root().join("data/demo").join(name), folder.path().join("data").join(name)).unwrap();
     }
+    // Whoever serves over TLS has a certificate.
+    let certified = rcgen::generate_simple_self_signed(["data.example.com".to_owned()]).unwrap();
+    std::fs::create_dir(folder.path().join("tls")).unwrap();
+    std::fs::write(folder.path().join("tls/cert.pem"), certified.cert.pem()).unwrap();
+    std::fs::write(folder.path().join("tls/key.pem"), certified.signing_key.serialize_pem()).unwrap();
     let configuration = parts(page).into_iter().filter_map(Result::err).filter(|(language, _)| language == "yaml");
     let configuration: Vec<String> = configuration.map(|(_, lines)| lines.join("\n")).collect();
     if !configuration.is_empty() {

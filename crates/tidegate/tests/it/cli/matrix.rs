@@ -4,6 +4,8 @@
 //! and what cannot be had is answered like a thing that there is not.
 
 mod line;
+mod owned;
+mod rows;
 mod target;
 
 use std::fmt::Write as _;
@@ -15,7 +17,7 @@ use serde_json::json;
 use super::server::Server;
 use super::{Configured, tidegate};
 use line::{Answer, Line, Transport};
-use target::{Lists, Target, Tried, cancelled, job_ids};
+use target::{Lists, Target, Tried};
 
 const CONFIGURATION: &str = r"
 databases: [{name: shop, files: shop}, {name: other, files: shop}]
@@ -55,8 +57,19 @@ roles:
 
 /// Over HTTP the visitor shows nothing.
 const ROLES: [&str; 8] = ["admin", "analyst", "curated", "clerk", "reader", "operator", "visitor", "nobody"];
-const TRANSPORTS: [(Transport, char); 4] =
-    [(Transport::Modern, 'M'), (Transport::Session, 'S'), (Transport::Stdio, 'P'), (Transport::CommandLine, 'C')];
+const TRANSPORTS: [(Transport, char); 8] = [
+    (Transport::Modern, 'M'),
+    (Transport::Session, 'S'),
+    (Transport::EventStream, 'E'),
+    (Transport::WebSocket, 'W'),
+    (Transport::Bridge, 'B'),
+    (Transport::Rest, 'R'),
+    (Transport::Stdio, 'P'),
+    (Transport::CommandLine, 'C'),
+];
+/// What the letters say, for whoever reviews the file.
+const LETTERS: &str = "M: HTTP of 2026-07-28, S: HTTP in a session of 2025-11-25, E: HTTP+SSE, W: WebSocket, B: the bridge \
+    over HTTP, R: REST, P: a stdio process, C: the command line, -: answered as if it were not there, .: cannot be asked there";
 
 fn targets() -> Vec<Target> {
     let sql = json!({"database": "shop", "sql": "SELECT 1 AS one"});
@@ -145,21 +158,16 @@ impl House {
     async fn line(&self, role: &str, transport: Transport, door: Option<&str>) -> Result<Line<'_>, String> {
         let configuration = format!("{role}.yaml");
         match transport {
-            Transport::Modern | Transport::Session => {
-                Line::over_http(&self.client, &self.server.url, self.key(role), transport, door).await
-            }
             Transport::Stdio => Line::stdio(self.folder(), &configuration, door).await,
             Transport::CommandLine => Line::command_line(self.folder(), &configuration, door).await,
+            over_http => Line::over_http(&self.client, &self.server.url, self.key(role), over_http, door).await,
         }
     }
 
-    /// The id of a job of somebody else that has ended just now.
-    async fn foreign_job(&self) -> String {
-        let colleague = Some(self.colleague.as_str());
-        let line = Line::over_http(&self.client, &self.server.url, colleague, Transport::Modern, None).await;
-        let mut line = line.unwrap();
-        line.ask("tools/call", json!({"name": "server_info"})).await;
-        job_ids(&mut line).await.swap_remove(0)
+    /// Another analyst.
+    async fn colleague(&self) -> Line<'_> {
+        let key = Some(self.colleague.as_str());
+        Line::over_http(&self.client, &self.server.url, key, Transport::Modern, None).await.unwrap()
     }
 
     async fn metrics(&self, role: &str) -> u16 {
@@ -221,13 +229,13 @@ fn without_choices(text: &str) -> String {
 /// Every target at the door of the whole.
 async fn try_targets(house: &House, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
     let mut line = house.line(ROLES[role], transport, None).await.unwrap();
-    let has_tools_alone = transport == Transport::CommandLine;
+    let has_tools_alone = transport.has_tools_alone();
     let lists = if has_tools_alone { Lists::of_tools(&mut line).await } else { Lists::of_everything(&mut line).await };
     let listed = lists.tools.iter().chain(&lists.prompts).map(String::as_str);
     let visible: Vec<&str> = listed.chain(databases_of(ROLES[role]).iter().copied()).collect();
     for target in targets() {
         let label = target.label();
-        if has_tools_alone && !target.is_for_command_line() {
+        if !target.is_asked_over(transport) {
             matrix.mark(&label, role, '.');
             continue;
         }
@@ -256,6 +264,15 @@ fn choices(answer: &Answer) -> Vec<String> {
 
 /// The doors of toolsets, and tools asked for at them.
 async fn try_doors(house: &House, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
+    if transport == Transport::Rest {
+        // It has none.
+        let labels = DOORS.iter().flat_map(|(door, tools)| {
+            let inside =
+                at_door(door, tools).into_iter().map(move |target| format!("{} at /mcp/{door}", target.label()));
+            std::iter::once(format!("door /mcp/{door}")).chain(inside)
+        });
+        return labels.for_each(|label| matrix.mark(&label, role, '.'));
+    }
     let absent = house.line(ROLES[role], transport, Some("absent")).await.err().unwrap();
     for (door, tools) in DOORS {
         let label = format!("door /mcp/{door}");
@@ -288,21 +305,6 @@ fn at_door(door: &str, tools: &[&'static str]) -> Vec<Target> {
     tools.chain(found).collect()
 }
 
-/// What there is over HTTP alone: jobs of others, and the metrics.
-async fn try_operations(house: &House, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
-    let mut line = house.line(ROLES[role], transport, None).await.unwrap();
-    let id = house.foreign_job().await;
-    let is_listed = job_ids(&mut line).await.contains(&id);
-    let absent_id = "01234567-89ab-4cde-8f01-23456789abcd";
-    let absent = Some(cancelled(&mut line, absent_id).await.instead_of(absent_id, &id));
-    let tried = Tried { is_listed, had: cancelled(&mut line, &id).await, absent };
-    matrix.judge("job of somebody else", role, letter, &tried);
-    // That there are metrics is no secret.
-    let status = house.metrics(ROLES[role]).await;
-    assert!([200, 403].contains(&status), "{status}");
-    matrix.mark("door /metrics", role, if status == 200 { letter } else { '-' });
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reaches_what_is_what_was_reviewed() {
     let house = House::open();
@@ -311,14 +313,18 @@ async fn who_reaches_what_is_what_was_reviewed() {
         for (transport, letter) in TRANSPORTS {
             try_targets(&house, &mut matrix, role, transport, letter).await;
             try_doors(&house, &mut matrix, role, transport, letter).await;
-            if [Transport::Modern, Transport::Session].contains(&transport) {
-                try_operations(&house, &mut matrix, role, transport, letter).await;
+            if transport.reaches_the_server() {
+                owned::try_owned(&house, &mut matrix, role, transport, letter).await;
             }
         }
+        // That there are metrics is no secret.
+        let status = house.metrics(ROLES[role]).await;
+        assert!([200, 403].contains(&status), "{status}");
+        matrix.mark("door /metrics", role, if status == 200 { '+' } else { '-' });
     }
+    let rows = rows::seen(&house, &mut matrix).await;
     assert_eq!(matrix.broken, Vec::<String>::new(), "\n{}", matrix.broken.join("\n"));
-    insta::with_settings!({description => "M: HTTP of 2026-07-28, S: HTTP in a session of 2025-11-25, P: a stdio process, \
-        C: the command line, -: answered as if it were not there, .: cannot be asked there"}, {
-        insta::assert_snapshot!("authorization", matrix.shown());
+    insta::with_settings!({description => LETTERS}, {
+        insta::assert_snapshot!("authorization", format!("{}\n\n{rows}", matrix.shown()));
     });
 }

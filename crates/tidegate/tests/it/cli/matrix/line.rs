@@ -1,13 +1,18 @@
 //! How somebody asks the node: over each transport, through each door, with what it answers as one text.
 
+mod event_stream;
+mod rest;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use reqwest::Client;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{Ran, run_in, tidegate};
+use event_stream::EventStream;
+use rest::Rest;
 
 /// A way to the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +21,30 @@ pub(super) enum Transport {
     Modern,
     /// Streamable HTTP in a session (2025-11-25).
     Session,
+    /// HTTP+SSE (2024-11-05).
+    EventStream,
+    /// WebSocket, through the bridge.
+    WebSocket,
+    /// The bridge over Streamable HTTP.
+    Bridge,
+    /// Tools as paths.
+    Rest,
     /// A child process.
     Stdio,
     /// `tidegate call` and `tidegate tools`.
     CommandLine,
+}
+
+impl Transport {
+    /// Whether it knows no more than listing and calling tools.
+    pub(super) fn has_tools_alone(self) -> bool {
+        matches!(self, Self::Rest | Self::CommandLine)
+    }
+
+    /// Whether it leads to the node that serves everybody; the others begin one of their own.
+    pub(super) fn reaches_the_server(self) -> bool {
+        !matches!(self, Self::Stdio | Self::CommandLine)
+    }
 }
 
 /// What was answered.
@@ -43,6 +68,8 @@ impl Answer {
 /// Somebody at a door.
 pub(super) enum Line<'a> {
     Http { url: String, key: Option<&'a str>, session: Option<String>, client: &'a Client },
+    EventStream(EventStream<'a>),
+    Rest(Rest<'a>),
     Stdio { child: Child, input: ChildStdin, output: BufReader<ChildStdout> },
     Shell { folder: &'a Path, configuration: String, door: Option<String> },
 }
@@ -57,7 +84,13 @@ impl<'a> Line<'a> {
         door: Option<&str>,
     ) -> Result<Self, String> {
         let url = door.map_or_else(|| whole.to_owned(), |door| format!("{whole}/{door}"));
-        let mut line = Self::Http { url, key, session: None, client };
+        let mut line = match transport {
+            Transport::EventStream => Self::EventStream(EventStream::open(client, &url, key).await?),
+            Transport::WebSocket => Self::bridged(&format!("{}/ws", url.replace("http://", "ws://")), key),
+            Transport::Bridge => Self::bridged(&url, key),
+            Transport::Rest => Self::Rest(Rest::new(client, whole, key)),
+            _ => Self::Http { url, key, session: None, client },
+        };
         if transport == Transport::Session {
             line.begin_session().await?;
         } else if let Answer::Refused(refused) = line.ask("tools/list", json!({})).await {
@@ -66,15 +99,27 @@ impl<'a> Line<'a> {
         Ok(line)
     }
 
+    /// A process that passes everything on to the server at `url`.
+    fn bridged(url: &str, key: Option<&str>) -> Self {
+        let mut command = tidegate();
+        command.args(["stdio", "--log", "error", "--connect", url]);
+        command.envs(key.map(|key| ("TIDEGATE_BEARER", key)));
+        Self::child(command)
+    }
+
+    fn child(mut command: Command) -> Self {
+        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self::Stdio { child, input, output }
+    }
+
     /// A process whose user holds what the configuration of that name says.
     pub(super) async fn stdio(folder: &Path, configuration: &str, door: Option<&str>) -> Result<Self, String> {
         let mut command = tidegate();
         command.current_dir(folder).args(["stdio", "--log", "error", "--config", configuration]);
         command.args(door.into_iter().flat_map(|door| ["--toolset", door]));
-        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = streams.spawn().unwrap();
-        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut line = Self::Stdio { child, input, output };
+        let mut line = Self::child(command);
         match line.ask("tools/list", json!({})).await {
             Answer::Done(_) => Ok(line),
             Answer::Refused(refused) => Err(refused),
@@ -109,6 +154,8 @@ impl<'a> Line<'a> {
                 let request = key.iter().fold(request, |request, key| request.bearer_auth(key));
                 answer_of(request.send().await.unwrap()).await
             }
+            Self::EventStream(stream) => stream.ask(&message(method, with_meta(params))).await,
+            Self::Rest(rest) => rest.ask(method, &params).await,
             Self::Stdio { child, input, output } => {
                 let sent = writeln!(input, "{}", message(method, with_meta(params)));
                 let mut answer = String::new();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::line::{Answer, Line};
+use super::line::{Answer, Line, Transport};
 
 /// Something that a role reaches or does not.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub(super) struct Lists {
     pub(super) tools: Vec<String>,
     pub(super) prompts: Vec<String>,
     resources: Vec<String>,
-    templates: Vec<String>,
+    pub(super) templates: Vec<String>,
     /// As `list_databases` has them.
     databases: Vec<String>,
     /// As completion has them.
@@ -103,13 +103,15 @@ impl Target {
         }
     }
 
-    /// Whether the command line can ask for it. Each question there is a process, so that what is built in is asked
-    /// for once.
-    pub(super) fn is_for_command_line(&self) -> bool {
+    /// Whether it can be asked for over `transport`. Each question of the command line is a process, so that what is built
+    /// in is asked for once there.
+    pub(super) fn is_asked_over(&self, transport: Transport) -> bool {
         match self {
-            Self::Tool(name, _) => name.starts_with("orders_") || *name == "node_status",
-            Self::Database(_) => true,
-            _ => false,
+            Self::Tool(name, _) if transport == Transport::CommandLine => {
+                name.starts_with("orders_") || *name == "node_status"
+            }
+            Self::Tool(..) | Self::Database(_) => true,
+            _ => !transport.has_tools_alone(),
         }
     }
 
@@ -183,7 +185,7 @@ impl Target {
     }
 }
 
-async fn call(line: &mut Line<'_>, tool: &str, arguments: Value) -> Answer {
+pub(super) async fn call(line: &mut Line<'_>, tool: &str, arguments: Value) -> Answer {
     line.ask("tools/call", json!({"name": tool, "arguments": arguments})).await
 }
 
@@ -208,18 +210,9 @@ fn names(result: &Value, member: &str, name: &str) -> Vec<String> {
 }
 
 /// The text of a tool's answer; nothing if it was refused.
-fn text_of(answer: &Answer) -> String {
+pub(super) fn text_of(answer: &Answer) -> String {
     match answer {
         Answer::Done(result) => result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
         Answer::Refused(_) => String::new(),
     }
-}
-
-pub(super) async fn job_ids(line: &mut Line<'_>) -> Vec<String> {
-    let jobs = call(line, "list_jobs", json!({"extract": "id"})).await;
-    serde_json::from_str(&text_of(&jobs)).unwrap_or_default()
-}
-
-pub(super) async fn cancelled(line: &mut Line<'_>, id: &str) -> Answer {
-    call(line, "cancel_job", json!({"id": id})).await
 }

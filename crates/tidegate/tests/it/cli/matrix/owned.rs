@@ -1,0 +1,112 @@
+//! What belongs to somebody: jobs and stored results. To others they are as if they were not there.
+
+use serde_json::{Value, json};
+
+use super::line::{Answer, Line, Transport};
+use super::target::{Lists, Tried, call, text_of};
+use super::{House, Matrix, ROLES};
+
+/// An id of the right form that nothing has.
+const ABSENT: &str = "01234567-89ab-4cde-8f01-23456789abcd";
+
+/// Jobs and results of somebody else, by every way that leads to one; and results of one's own.
+pub(super) async fn try_owned(house: &House, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
+    let mut line = house.line(ROLES[role], transport, None).await.unwrap();
+    let (job, result) = foreign(house).await;
+    // Who may list jobs may end them, and no others.
+    let is_listed = job_ids(&mut line).await.contains(&job);
+    let tried = tried(&mut line, &job, is_listed, Way::Cancelled).await;
+    matrix.judge("job of somebody else", role, letter, &tried);
+    let templates =
+        if transport.has_tools_alone() { Vec::new() } else { Lists::of_everything(&mut line).await.templates };
+    let is_readable = is_listed && templates.iter().any(|template| template == "tidegate://jobs/{id}");
+    let job_read = Owned { label: "job of somebody else as a resource", id: &job, is_to_be_had: is_readable };
+    let result_read = Owned { label: "stored result of somebody else", id: &result, is_to_be_had: false };
+    job_read.read(matrix, &mut line, role, transport, letter, "tidegate://jobs/").await;
+    result_read.read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
+    let label = "stored result of one's own";
+    if transport.has_tools_alone() {
+        return matrix.mark(label, role, '.');
+    }
+    let own = stored(&mut line).await;
+    match &own {
+        None => matrix.mark(label, role, '-'),
+        Some(own) => {
+            let owned = Owned { label, id: own, is_to_be_had: true };
+            owned.read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
+        }
+    }
+}
+
+/// Something with an id.
+struct Owned<'a> {
+    label: &'static str,
+    id: &'a str,
+    is_to_be_had: bool,
+}
+
+impl Owned<'_> {
+    /// Reads it as a resource whose URI begins like that.
+    async fn read(
+        &self,
+        matrix: &mut Matrix,
+        line: &mut Line<'_>,
+        role: usize,
+        transport: Transport,
+        letter: char,
+        beginning: &'static str,
+    ) {
+        if transport.has_tools_alone() {
+            return matrix.mark(self.label, role, '.');
+        }
+        let tried = tried(line, self.id, self.is_to_be_had, Way::Read(beginning)).await;
+        matrix.judge(self.label, role, letter, &tried);
+    }
+}
+
+/// How something is asked for by its id.
+#[derive(Clone, Copy)]
+enum Way {
+    Cancelled,
+    /// As a resource whose URI begins like that.
+    Read(&'static str),
+}
+
+async fn tried(line: &mut Line<'_>, id: &str, is_listed: bool, way: Way) -> Tried {
+    let had = asked(line, id, way).await;
+    let absent = asked(line, ABSENT, way).await.instead_of(ABSENT, id);
+    Tried { is_listed, had, absent: Some(absent) }
+}
+
+async fn asked(line: &mut Line<'_>, id: &str, way: Way) -> Answer {
+    match way {
+        Way::Cancelled => call(line, "cancel_job", json!({"id": id})).await,
+        Way::Read(beginning) => line.ask("resources/read", json!({"uri": format!("{beginning}{id}")})).await,
+    }
+}
+
+/// A job and a stored result of another analyst.
+async fn foreign(house: &House) -> (String, String) {
+    let mut line = house.colleague().await;
+    let result = stored(&mut line).await.unwrap();
+    call(&mut line, "server_info", json!({})).await;
+    (job_ids(&mut line).await.swap_remove(0), result)
+}
+
+async fn job_ids(line: &mut Line<'_>) -> Vec<String> {
+    let jobs = call(line, "list_jobs", json!({"extract": "id"})).await;
+    serde_json::from_str(&text_of(&jobs)).unwrap_or_default()
+}
+
+/// The id of a result that is stored for whoever asks, if they may.
+async fn stored(line: &mut Line<'_>) -> Option<String> {
+    let question = json!({"database": "shop", "sql": "SELECT id FROM orders", "delivery": "blocks"});
+    match call(line, "sql", question).await {
+        Answer::Done(result) => Some(id_of(&result).unwrap_or_else(|| panic!("{result}"))),
+        Answer::Refused(_) => None,
+    }
+}
+
+fn id_of(result: &Value) -> Option<String> {
+    result["structuredContent"]["id"].as_str().map(str::to_owned)
+}
