@@ -15,6 +15,7 @@
 //! - `key_set`: which key of a JWKS a token means.
 //! - `remembered`: a token that is shown twice.
 //! - `secrets`: nothing that is secret is printed.
+//! - `stored_corpus`: what fuzzing found worth keeping.
 //! - `token_options`: ways of checking tokens that there must not be.
 //! - `tokens`: good tokens, and everything that can be wrong with one.
 
@@ -35,5 +36,6 @@ mod remembered;
 mod scene;
 mod secrets;
 mod signer;
+mod stored_corpus;
 mod token_options;
 mod tokens;

@@ -4,6 +4,7 @@
 //! - `host`: a registry whose tools do what their arguments say.
 //! - `client`: a client of one revision, which checks what it hears.
 //! - `decode`: what bytes are what message, and what the rest is told; `any_bytes`: the same for whatever bytes.
+//! - `stored_corpus`: what fuzzing found worth keeping.
 //! - `handshake`, `modern_meta`: how a revision is agreed on, in both eras.
 //! - `methods`: which revision has which.
 //! - `lists`, `pages`: what the lists say of an entry in each revision, and page by page.
@@ -42,6 +43,7 @@ mod questions;
 mod resources;
 mod rounds;
 mod schema;
+mod stored_corpus;
 mod structured;
 mod task_bounds;
 mod tasks;

@@ -15,6 +15,7 @@
 //! - `dialects`: what differs between the databases: names, aggregates, matching of text, placeholders
 //! - `corpus`: attempts to get out, and honest SQL: the data files of `tests/corpus`
 //! - `properties`: what holds for any question and any rows
+//! - `stored_corpus`: what fuzzing found worth keeping
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -32,4 +33,5 @@ mod row_policies;
 mod spool;
 mod statements;
 mod stored;
+mod stored_corpus;
 mod writers;

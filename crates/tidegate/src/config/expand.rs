@@ -1,6 +1,8 @@
 //! `${VARIABLE}`, `${VARIABLE:-default}` and `${file:PATH}` in the texts of a configuration.
 
 use std::cell::RefCell;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use tidegate_tools::declared::escape_braces;
@@ -158,10 +160,13 @@ impl<'a> Variables<'a> {
         let failed = |error: std::io::Error| format!("the file of ${{file:{path}}} cannot be read: {error}");
         let whole = self.folder.join(path);
         self.seen.borrow_mut().look(&whole);
-        if std::fs::metadata(&whole).map_err(failed)?.len() > SECRET_FILE_BYTES_MAX {
+        // What is read is bounded, not what the system says of it: a device or a pipe says nothing.
+        let mut text = String::new();
+        let file = File::open(whole).map_err(failed)?;
+        file.take(SECRET_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > SECRET_FILE_BYTES_MAX {
             return Err(format!("the file of ${{file:{path}}} is larger than {SECRET_FILE_BYTES_MAX} bytes"));
         }
-        let text = std::fs::read_to_string(whole).map_err(failed)?;
         let text = text.strip_suffix('\n').unwrap_or(&text);
         Ok(text.strip_suffix('\r').unwrap_or(text).to_owned())
     }

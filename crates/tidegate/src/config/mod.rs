@@ -2,6 +2,8 @@
 
 mod access;
 mod assemble;
+#[cfg(test)]
+mod corpus;
 mod databases;
 mod document;
 mod doubles;
@@ -13,6 +15,7 @@ mod limits;
 mod postgres;
 mod problem;
 mod quantities;
+mod reading;
 mod safeguards;
 mod seen;
 mod shape;
@@ -23,14 +26,12 @@ mod types;
 
 use std::path::{Path, PathBuf};
 
-use schemars::generate::SchemaSettings;
-use serde_json::Value;
-
 pub(crate) use assemble::{Assembled, Assembly, inline};
 use document::Document;
 use expand::Variables;
 pub(crate) use limits::{of_callers, usage_file};
 pub(crate) use problem::{Problem, report};
+pub(crate) use reading::schema;
 pub(crate) use safeguards::audit as audit_options;
 pub(crate) use seen::Seen;
 pub(crate) use types::{Config, ResultsEntry, TokensEntry};
@@ -66,22 +67,11 @@ impl Loaded {
         let document = Document::read(&path, &variables);
         seen.add(variables.seen());
         let document = document.map_err(|problems| Broken(report(&problems, &path, None)))?;
-        let problems = shape::check(&document, &schema());
-        if !problems.is_empty() {
-            return Err(Broken(report(&problems, &path, Some(&document))));
-        }
-        match serde_path_to_error::deserialize(document.value.clone()) {
-            Ok(config) => {
-                let loaded = Self { config, document };
-                loaded.files().iter().for_each(|file| seen.look(file));
-                Ok(loaded)
-            }
-            Err(error) => {
-                let path = error.path().to_string().trim_end_matches('.').to_owned();
-                let problem = Problem::new(path, untold(&document, &error));
-                Err(Broken(report(&[problem], &document.path, Some(&document))))
-            }
-        }
+        let config = reading::understood(&document)
+            .map_err(|problems| Broken(report(&problems, &document.path, Some(&document))))?;
+        let loaded = Self { config, document };
+        loaded.files().iter().for_each(|file| seen.look(file));
+        Ok(loaded)
     }
 
     /// What there is without a file: nothing is said.
@@ -149,18 +139,4 @@ fn unsaid(written: &str) -> String {
     let names = names.filter_map(|(at, _)| written[at..].split_inclusive('}').next());
     let names = names.collect::<Vec<_>>().join(", ");
     format!("is wrong; why is not told, as that could tell what {names} holds: try it with the value written out")
-}
-
-/// What a library says of a value that holds variables may quote them.
-fn untold(document: &Document, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
-    match document.written(&error.path().to_string()) {
-        Some(written) => format!("what {written} holds does not fit here"),
-        None => error.inner().to_string(),
-    }
-}
-
-/// The JSON Schema of a configuration.
-pub(crate) fn schema() -> Value {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
-    schema.to_value()
 }
