@@ -1,0 +1,13 @@
+//! The stored corpus of the fuzz target `token`, through the function that the target runs.
+
+#[path = "../../../../fuzz/src/corpus.rs"]
+mod corpus;
+#[path = "../../../../fuzz/src/token.rs"]
+mod token;
+
+#[test]
+fn the_law_holds_for_what_was_found_worth_keeping() {
+    for entry in corpus::corpus("token") {
+        token::check(&entry);
+    }
+}

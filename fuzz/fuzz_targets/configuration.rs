@@ -1,0 +1,31 @@
+//! A configuration, whatever it is: see `src/configuration.rs`.
+//!
+//! Its reader lives in the binary's crate, beside the whole engine. What reads, from the text to the typed configuration,
+//! knows nothing of the engine, and is compiled here as it stands.
+
+#![no_main]
+#![allow(dead_code, unused_imports, reason = "the rest of the crate uses what is not used here")]
+
+#[path = "../../crates/tidegate/src/quantity.rs"]
+mod quantity;
+
+#[path = "../../crates/tidegate/src/config"]
+mod config {
+    pub(crate) mod document;
+    pub(crate) mod expand;
+    mod problem;
+    pub(crate) mod quantities;
+    pub(crate) mod reading;
+    mod seen;
+    mod shape;
+    mod types;
+
+    pub(crate) use problem::{Problem, report};
+    pub(crate) use seen::Seen;
+    pub(crate) use types::Config;
+}
+
+#[path = "../src/configuration.rs"]
+mod configuration;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| configuration::check(bytes));
