@@ -39,6 +39,7 @@ struct Opened {
 enum LookedAt {
     Files(Arc<FileDatabase>),
     Postgres(Arc<PostgresDatabase>),
+    Sqlite(Arc<SqliteDatabase>),
     Nothing,
 }
 
@@ -148,7 +149,7 @@ impl OpenDatabases {
         self.by_name.values().filter(|opened| opened.entry.handlers.is_some()).filter_map(|opened| {
             match &opened.looked_at {
                 LookedAt::Postgres(postgres) => Some((opened.entry.name.as_str(), postgres)),
-                LookedAt::Files(_) | LookedAt::Nothing => None,
+                LookedAt::Files(_) | LookedAt::Sqlite(_) | LookedAt::Nothing => None,
             }
         })
     }
@@ -163,17 +164,14 @@ impl OpenDatabases {
                 let name = &opened.entry.name;
                 let idle = files.idle_globs().into_iter();
                 warnings.extend(idle.map(|glob| format!("database {name}: no file fits {glob} yet")));
-                if !opened.entry.policies.is_empty() && is_new(&opened) {
-                    match files.check_policies().await {
-                        Ok(found) => policies::tell(found, name, &opened.path, problems, warnings),
-                        Err(error) => problems.push(Problem::new(format!("{}.files", opened.path), error.to_string())),
-                    }
-                }
+            }
+            if is_new(&opened) {
+                opened.check_policies(problems, warnings).await;
             }
         }
         let new = self.by_name.values().filter(is_new).filter_map(|opened| match &opened.looked_at {
             LookedAt::Postgres(postgres) => Some((opened, postgres)),
-            LookedAt::Files(_) | LookedAt::Nothing => None,
+            LookedAt::Files(_) | LookedAt::Sqlite(_) | LookedAt::Nothing => None,
         });
         let looks = new.map(|(opened, postgres)| async move { (opened, postgres.inspect().await) });
         for (opened, outcome) in join_all(looks).await {
@@ -188,6 +186,24 @@ impl OpenDatabases {
                     warnings.push(format!("database {name}: {reason}"));
                 }
             }
+        }
+    }
+}
+
+impl Opened {
+    /// Holds the policies against the tables as they are now.
+    async fn check_policies(&self, problems: &mut Vec<Problem>, warnings: &mut Vec<String>) {
+        if self.entry.policies.is_empty() {
+            return;
+        }
+        let found = match &self.looked_at {
+            LookedAt::Files(files) => files.check_policies().await,
+            LookedAt::Sqlite(sqlite) => sqlite.check_policies().await,
+            LookedAt::Postgres(_) | LookedAt::Nothing => return,
+        };
+        match found {
+            Ok(found) => policies::tell(found, &self.entry.name, &self.path, problems, warnings),
+            Err(error) => problems.push(Problem::new(format!("{}.policies", self.path), error.to_string())),
         }
     }
 }
@@ -211,9 +227,12 @@ fn open(loaded: &Loaded, entry: &DatabaseEntry, path: String, engine: &Engine) -
         (None, Some(files), None) => {
             let default = SqliteOptions::default();
             let connections_max = entry.connections.unwrap_or(default.connections_max);
-            let options = SqliteOptions { connections_max, answers_kept: entry.cache.map(|time| time.0), ..default };
+            let row_policies = policies::row_policies(entry, &loaded.config, &path)?;
+            let answers_kept = entry.cache.map(|time| time.0);
+            let options = SqliteOptions { connections_max, answers_kept, row_policies, ..default };
             let opened = SqliteDatabase::open(name, resolve(files), options);
-            (Arc::new(opened.map_err(|error| wrong("sqlite", error))?), LookedAt::Nothing)
+            let opened = Arc::new(opened.map_err(|error| wrong("sqlite", error))?);
+            (opened.clone(), LookedAt::Sqlite(opened))
         }
         (None, None, Some(target)) => {
             let opened = Arc::new(postgres::database(entry, target, &loaded.config, &path)?);
