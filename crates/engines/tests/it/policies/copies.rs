@@ -178,6 +178,12 @@ proptest! {
                     let (limited, copy) = (pair.limited.ask(question).await, pair.copy.ask(question).await);
                     prop_assert_eq!(&limited.explain, &copy.explain, "{}", question);
                     prop_assert_eq!(limited.estimates, copy.estimates, "{}", question);
+                    // Conditions on columns that are masked here are asked below the barrier of the copy, where they are
+                    // not: rows that they leave out do not come to others, which might have failed on them.
+                    let has_failed = limited.answer.is_err() || copy.answer.is_err();
+                    if has_failed && masks.iter().flatten().any(|mask| *mask != Mask::Deny) {
+                        continue;
+                    }
                     // Parts run beside each other, so that the first of several errors may be another one.
                     if is_alone {
                         prop_assert_eq!(limited.answer.clone().err(), copy.answer.clone().err(), "{}", question);
