@@ -16,6 +16,7 @@ use std::sync::Arc;
 use clap::Parser;
 use tidegate::Node;
 use tidegate::core::{Allowed, SnapshotBuilder};
+use tidegate::query::Databases;
 use tidegate::tools::Identity;
 use tidegate::transport::http::{self, HttpOptions};
 use tokio::net::TcpListener;
@@ -66,7 +67,7 @@ fn node() -> Node {
 fn enter_entries(node: &Node, changes: &Arc<Notify>) -> anyhow::Result<()> {
     let (tools, templates) = (tools::all(changes)?, resources::templates()?);
     let state = node
-        .state([], &Allowed::NOTHING)
+        .state(Databases::new([]), &Allowed::NOTHING)
         .entries(|entries| tools.into_iter().fold(entries, SnapshotBuilder::tool))
         .entries(|entries| prompts::all().into_iter().fold(entries, SnapshotBuilder::prompt))
         .entries(|entries| resources::all().into_iter().fold(entries, SnapshotBuilder::resource))
