@@ -34,9 +34,9 @@ async fn each_request_counts_once_and_is_refused_when_there_were_too_many() {
     client.ask("tools/list", json!({})).await.result();
     client.ask("server/discover", json!({})).await.result();
     client.ask("resources/list", json!({})).await.result();
-    assert_eq!(client.ask("no/such", json!({})).await.response["error"]["code"], -32_601);
+    assert_eq!(client.ask("no/such", json!({})).await.response.unwrap()["error"]["code"], -32_601);
     for method in ["tools/list", "server/discover", "resources/read", "no/such"] {
-        let error = client.ask(method, json!({"uri": "test://plain"})).await.response["error"].clone();
+        let error = client.ask(method, json!({"uri": "test://plain"})).await.response.unwrap()["error"].clone();
         assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-31_000), &json!("rate_limited")), "{method}");
         assert!(error["message"].as_str().unwrap().starts_with("too many requests of yours; try again in"));
     }
@@ -57,7 +57,7 @@ async fn a_handshake_and_a_ping_count_too() {
     assert_eq!([request(&ann), request(&ann), request(&ann)], [None, None, Some(-31_000)]);
     let mut client = Client::on(&host, Revision::V2025_11_25);
     client.peer.caller = ann;
-    assert_eq!(client.ask("ping", json!({})).await.response["error"]["code"], -31_000);
+    assert_eq!(client.ask("ping", json!({})).await.response.unwrap()["error"]["code"], -31_000);
 }
 
 #[tokio::test]
