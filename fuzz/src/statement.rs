@@ -45,7 +45,9 @@ fn check_passed(statement: &Statement, sql: &str) {
     let is_comment = |token: &Token| {
         matches!(token, Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)))
     };
-    assert!(!tokens.iter().any(is_comment), "a comment stays\n{sql}\n{}", statement.text());
+    // The embedded engine runs the tree and never sees the text.
+    let is_sent = dialect != SqlDialect::DataFusion;
+    assert!(!(is_sent && tokens.iter().any(is_comment)), "a comment stays\n{sql}\n{}", statement.text());
     let first = tokens.iter().find_map(|token| match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
         _ => None,
