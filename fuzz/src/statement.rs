@@ -39,11 +39,15 @@ fn check_passed(statement: &Statement, sql: &str) {
     let tokens = Tokenizer::new(dialect.parser_dialect(), statement.text())
         .tokenize()
         .unwrap_or_else(|error| panic!("its own text has no words\n{sql}\n{}\n{error}", statement.text()));
-    assert!(!tokens.contains(&Token::SemiColon), "two statements\n{sql}\n{}", statement.text());
+    let mut after_the_first = tokens.iter().skip_while(|token| **token != Token::SemiColon);
+    let ends = after_the_first.all(|token| matches!(token, Token::SemiColon | Token::Whitespace(_)));
+    assert!(ends, "two statements\n{sql}\n{}", statement.text());
     let is_comment = |token: &Token| {
         matches!(token, Token::Whitespace(Whitespace::SingleLineComment { .. } | Whitespace::MultiLineComment(_)))
     };
-    assert!(!tokens.iter().any(is_comment), "a comment stays\n{sql}\n{}", statement.text());
+    // The embedded engine runs the tree and never sees the text.
+    let is_sent = dialect != SqlDialect::DataFusion;
+    assert!(!(is_sent && tokens.iter().any(is_comment)), "a comment stays\n{sql}\n{}", statement.text());
     let first = tokens.iter().find_map(|token| match token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
         _ => None,

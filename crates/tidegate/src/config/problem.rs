@@ -39,7 +39,9 @@ pub(crate) fn report(problems: &[Problem], file: &Path, document: Option<&Docume
         if let Some(Place { line, column }) = place(problem) {
             let _ = write!(text, ":{line}:{column}");
         }
-        let path = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
+        // A name may hold any character; a line stays one.
+        let path = problem.path.replace('\n', "\\n").replace('\r', "\\r");
+        let path = if path.is_empty() { path } else { format!("{path}: ") };
         let message = document.map_or_else(|| problem.message.clone(), |document| document.told(&problem.message));
         // A message of several lines stays together.
         let _ = writeln!(text, ": {path}{}", message.replace('\n', "\n    "));
