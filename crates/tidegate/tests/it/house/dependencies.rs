@@ -53,7 +53,7 @@ const FENCES: &[(&[&str], &[&str])] = &[
     ),
     (&["tokio-postgres", "tokio-postgres-*", "deadpool"], &["tidegate-postgres"]),
     (&["rustls", "rustls-*"], &["tidegate-postgres", "tidegate-transport"]),
-    (&["tokio-rustls", "x509-parser", "rcgen"], &["tidegate-transport"]),
+    (&["tokio-rustls", "x509-parser"], &["tidegate-transport"]),
     (&["rusqlite"], &["tidegate-sqlite"]),
 ];
 

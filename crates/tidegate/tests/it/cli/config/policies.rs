@@ -36,6 +36,6 @@ fn a_policy_holds_for_whoever_asks() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.stdout
     };
-    assert_eq!(ask(""), "id,customer,amount\n1,*nn,\n3,*nn,\n");
-    assert_eq!(ask("auth: {local: [auditor]}\n"), "id,customer,amount\n1,Ann,12.5\n2,Bob,7\n3,Ann,\n");
+    assert_eq!(ask(""), "id,customer,amount\r\n1,*nn,\r\n3,*nn,\r\n");
+    assert_eq!(ask("auth: {local: [auditor]}\n"), "id,customer,amount\r\n1,Ann,12.5\r\n2,Bob,7.0\r\n3,Ann,\r\n");
 }

@@ -6,6 +6,7 @@ mod rest;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use reqwest::Client;
 use serde_json::{Map, Value, json};
@@ -218,7 +219,10 @@ impl Drop for Line<'_> {
 }
 
 fn message(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    // Whoever asks on one line uses an id once.
+    static LAST_ID: AtomicU64 = AtomicU64::new(0);
+    let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
 fn with_meta(mut params: Value) -> Value {

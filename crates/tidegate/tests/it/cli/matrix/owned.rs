@@ -108,5 +108,6 @@ async fn stored(line: &mut Line<'_>) -> Option<String> {
 }
 
 fn id_of(result: &Value) -> Option<String> {
-    result["structuredContent"]["id"].as_str().map(str::to_owned)
+    let uris = result["content"].as_array()?.iter().filter_map(|block| block["uri"].as_str());
+    uris.filter_map(|uri| uri.strip_prefix("tidegate://results/")).map(str::to_owned).next()
 }
