@@ -1,7 +1,7 @@
 //! The barrier in a plan: a leaf that shows its table's name and nothing of what is below it.
 //!
 //! It has as many parts as a plan may have, whatever the files are; it has no statistics, no order, no metrics and no
-//! children, so that nothing is pushed through it and no plan depends on rows that are not seen.
+//! children, so that nothing is pushed through it and no plan depends on rows that are not seen. Its batches are cut anew.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,6 +24,7 @@ use datafusion::physical_plan::{
 };
 use futures::{Stream, StreamExt};
 
+use super::cut::CutExec;
 use super::viewer::closed;
 
 /// The barrier.
@@ -41,10 +42,16 @@ impl BarrierExec {
     /// # Errors
     /// When the rows cannot be split so.
     pub(super) fn new(table: &str, inner: Arc<dyn ExecutionPlan>, schema: SchemaRef, parts: usize) -> Result<Self> {
-        let inner: Arc<dyn ExecutionPlan> = match (inner.output_partitioning().partition_count(), parts) {
-            (before, after) if before == after => inner,
-            (_, 1) => Arc::new(CoalescePartitionsExec::new(inner)),
-            (_, parts) => Arc::new(RepartitionExec::try_new(inner, Partitioning::RoundRobinBatch(parts))?),
+        let before = inner.output_partitioning().partition_count();
+        let gathered = match parts == 1 && before > 1 {
+            true => Arc::new(CoalescePartitionsExec::new(inner)),
+            false => inner,
+        };
+        // What is dealt out to parts is cut before, so that which part gets a row depends on nothing else either.
+        let cut: Arc<dyn ExecutionPlan> = Arc::new(CutExec::new(gathered));
+        let inner = match cut.output_partitioning().partition_count() == parts {
+            true => cut,
+            false => Arc::new(RepartitionExec::try_new(cut, Partitioning::RoundRobinBatch(parts))?),
         };
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),

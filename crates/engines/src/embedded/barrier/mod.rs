@@ -6,10 +6,12 @@
 //! and of the caller's conditions those that cannot fail.
 
 mod conditions;
+mod cut;
 mod exec;
 mod mask;
 mod provider;
 mod viewer;
+mod width;
 
 pub(crate) use provider::LimitedTable;
 pub(crate) use viewer::{Viewer, check};
