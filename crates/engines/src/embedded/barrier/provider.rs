@@ -1,5 +1,6 @@
 //! The table as DataFusion sees it: what is below the barrier, planned by itself.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -32,6 +33,9 @@ impl LimitedTable {
     }
 
     /// What reads, filters and masks, with the columns at `positions` of those that are seen.
+    ///
+    /// The caller's `filters` that cannot fail are asked of the values as they are shown, so that the rows that come
+    /// through the barrier are the same whether a column is masked here or holds nothing but what a mask shows.
     async fn inner(
         &self,
         state: &dyn Session,
@@ -39,30 +43,36 @@ impl LimitedTable {
         filters: &[Expr],
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = self.whole.schema();
+        let filters: Vec<&Expr> =
+            filters.iter().filter(|filter| conditions::is_harmless(filter, &|column| self.type_of(column))).collect();
+        let asked: HashSet<&str> =
+            filters.iter().flat_map(|filter| filter.column_refs()).map(|column| column.name()).collect();
+        let seen = self.view.schema.fields();
+        let needed = (0..seen.len())
+            .filter(|position| positions.contains(position) || asked.contains(seen[*position].name().as_str()));
+        let mut shown = needed
+            .map(|position| {
+                let own = self.view.positions[position];
+                mask::shown(self.view.table.masks[own], own, &schema, &self.key)
+            })
+            .collect::<Result<Vec<Expr>>>()?;
+        // Rows alone are counted; a plan wants something to show.
+        let row = || lit(true).alias("row");
+        if shown.is_empty() {
+            shown.push(row());
+        }
         let mut plan = LogicalPlanBuilder::scan("t", provider_as_source(self.whole.clone()), None)?
-            .filter(conditions::of_policy(&self.view.table.rows, &schema))?;
-        for filter in
-            filters.iter().filter(|filter| conditions::is_harmless(filter, &|column| self.type_of_plain(column)))
-        {
+            .filter(conditions::of_policy(&self.view.table.rows, &schema))?
+            .project(shown)?;
+        for filter in filters {
             plan = plan.filter(unqualified(filter)?)?;
         }
-        let shown = positions.iter().map(|position| {
-            let own = self.view.positions[*position];
-            mask::shown(self.view.table.masks[own], own, &schema, &self.key)
-        });
-        let mut shown = shown.collect::<Result<Vec<Expr>>>()?;
-        if shown.is_empty() {
-            // Rows alone are counted; a plan wants something to show.
-            shown.push(lit(true).alias("row"));
+        let mut wanted: Vec<Expr> =
+            positions.iter().map(|position| conditions::column(seen[*position].name())).collect();
+        if wanted.is_empty() {
+            wanted.push(row());
         }
-        state.create_physical_plan(&plan.project(shown)?.build()?).await
-    }
-
-    /// The type of `column` if the caller sees its values as they are.
-    fn type_of_plain(&self, column: &Column) -> Option<&DataType> {
-        let position = self.view.schema.index_of(column.name()).ok()?;
-        let is_plain = self.view.table.masks[self.view.positions[position]].is_none();
-        is_plain.then(|| self.view.schema.field(position).data_type())
+        state.create_physical_plan(&plan.project(wanted)?.build()?).await
     }
 
     fn type_of(&self, column: &Column) -> Option<&DataType> {
@@ -92,7 +102,7 @@ impl TableProvider for LimitedTable {
         TableType::Base
     }
 
-    /// Says the same whatever is masked. All of them are asked above the barrier again.
+    /// Says the same whatever is masked, as what is asked below does. All of them are asked above the barrier again.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let support = |filter: &&Expr| match conditions::is_harmless(filter, &|column| self.type_of(column)) {
             true => TableProviderFilterPushDown::Inexact,
