@@ -45,11 +45,11 @@ pub(crate) struct Tokens {
 /// What is known of good tokens.
 enum Source {
     /// The keys that sign them.
-    Fixed(Box<KeyRing>),
+    Fixed(KeyRing),
     /// The keys that sign them, as the issuer shows them.
     Fetched(Arc<FetchedKeys>),
     /// Nothing: the issuer is asked.
-    Asked(Introspector),
+    Asked(Box<Introspector>),
 }
 
 impl Tokens {
@@ -59,7 +59,7 @@ impl Tokens {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
         // What is wrong with the rest is told first.
         let verifier = Verifier::new(options)?;
-        let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(|ring| Source::Fixed(Box::new(ring)));
+        let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(Source::Fixed);
         let address = |member, text: &str| parse(text).map_err(|reason| TokenOptionsError::Address { member, reason });
         let fetched = |source| {
             if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
@@ -77,7 +77,7 @@ impl Tokens {
                 let url = address("the issuer, whose metadata shall be fetched,", &issuer)?;
                 fetched(KeySource::Discovery { issuer, url })?
             }
-            TokenKey::Introspection(options) => Source::Asked(Introspector::new(options)?),
+            TokenKey::Introspection(options) => Source::Asked(Box::new(Introspector::new(options)?)),
         };
         Ok(Self { verifier, source, memory: Memory::default(), clock })
     }

@@ -309,7 +309,7 @@ fn at_door(door: &str, tools: &[&'static str]) -> Vec<Target> {
 async fn who_reaches_what_is_what_was_reviewed() {
     let house = House::open();
     let mut matrix = Matrix::default();
-    for role in 0..ROLES.len() {
+    for (role, name) in ROLES.into_iter().enumerate() {
         for (transport, letter) in TRANSPORTS {
             try_targets(&house, &mut matrix, role, transport, letter).await;
             try_doors(&house, &mut matrix, role, transport, letter).await;
@@ -318,7 +318,7 @@ async fn who_reaches_what_is_what_was_reviewed() {
             }
         }
         // That there are metrics is no secret.
-        let status = house.metrics(ROLES[role]).await;
+        let status = house.metrics(name).await;
         assert!([200, 403].contains(&status), "{status}");
         matrix.mark("door /metrics", role, if status == 200 { '+' } else { '-' });
     }
