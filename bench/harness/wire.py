@@ -84,12 +84,12 @@ def send(
     return connection.getresponse()
 
 
-def call(connection: http.client.HTTPConnection, tool: str, arguments: Json) -> str:
-    """The text of a tool's answer.
+def call(connection: http.client.HTTPConnection, tool: str, arguments: Json, key: str | None = None) -> str:
+    """The text of a tool's answer, to whoever shows `key`.
 
     Raises RuntimeError when the tool fails.
     """
-    response = send(connection, "tools/call", {"name": tool, "arguments": arguments})
+    response = send(connection, "tools/call", {"name": tool, "arguments": arguments}, key)
     answer = json.loads(response.read())
     result = answer.get("result")
     if response.status != HTTPStatus.OK or result is None or result.get("isError"):

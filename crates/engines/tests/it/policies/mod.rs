@@ -97,5 +97,8 @@ impl Limited {
 }
 
 fn told(error: &Error) -> String {
-    format!("{}: {error}", error.kind().name())
+    let told = error.to_string();
+    // An internal error is found in the log under an id of its own.
+    let told = told.split_once(" under id ").map_or(told.as_str(), |(told, _)| told);
+    format!("{}: {told}", error.kind().name())
 }

@@ -122,6 +122,19 @@ impl Node {
         Self { server, configured, ann, bob }
     }
 
+    /// Waits until Ann does not find the result called `id` any more, in no way.
+    async fn is_gone(&self, id: &str) {
+        let began = std::time::Instant::now();
+        while self.get(&format!("/results/{id}"), Some(&self.ann)).await.status() != StatusCode::NOT_FOUND {
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "it is still given");
+            tokio::task::yield_now().await;
+        }
+        for path in ["/blocks/0", "/data"] {
+            let answer = self.get(&format!("/results/{id}{path}"), Some(&self.ann)).await;
+            assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+
     fn fetch(&self, id: &str, file: &str, more: &[&str]) -> Ran {
         let url = format!("{}/results/{id}", self.origin());
         self.configured.run(&[&["fetch", &url, "-o", file, "--bearer", &self.ann, "--quiet"], more].concat())
@@ -183,15 +196,24 @@ async fn whoever_loses_the_right_to_ask_loses_what_was_stored() {
         )
         .replace("databases: [shop]}", "databases: [other]}");
     node.configured.write(&other);
-    let began = std::time::Instant::now();
-    while node.get(&format!("/results/{id}"), Some(&node.ann)).await.status() != StatusCode::NOT_FOUND {
-        assert!(began.elapsed() < std::time::Duration::from_secs(60), "it is still given");
-        tokio::task::yield_now().await;
-    }
-    for path in ["/blocks/0", "/data"] {
-        let answer = node.get(&format!("/results/{id}{path}"), Some(&node.ann)).await;
-        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
-    }
+    node.is_gone(&id).await;
+}
+
+#[tokio::test]
+async fn whoever_sees_other_rows_now_loses_what_was_stored() {
+    let of = |condition: &str| {
+        let policies = format!("[{{table: orders, rows: '{condition}'}}]");
+        let databases = format!("databases: [{{name: shop, files: shop, policies: {policies}}}]");
+        CONFIGURATION.replace("databases: [{name: shop, files: shop}]", &databases)
+    };
+    let node = Node::of(&of("id < 3"));
+    let id = node.export(MANY).await["id"].as_str().unwrap().to_owned();
+    assert_eq!(node.ended(&id).await["rows"], 200_000);
+    node.configured.write(&of("id < 2"));
+    node.is_gone(&id).await;
+    let again = node.export(MANY).await["id"].as_str().unwrap().to_owned();
+    assert_ne!(again, id, "an earlier answer is not given again");
+    assert_eq!(node.ended(&again).await["rows"], 100_000);
 }
 
 #[tokio::test]

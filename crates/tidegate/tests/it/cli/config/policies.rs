@@ -1,5 +1,7 @@
 //! Row policies in a configuration: what is wrong with them, and what they do.
 
+use std::path::Path;
+
 use super::super::Configured;
 
 const SHOP: &str = "databases:\n  - name: shop\n    files: shop\n    policies:\n";
@@ -38,4 +40,94 @@ fn a_policy_holds_for_whoever_asks() {
     };
     assert_eq!(ask(""), "id,customer,amount\r\n1,*nn,\r\n3,*nn,\r\n");
     assert_eq!(ask("auth: {local: [auditor]}\n"), "id,customer,amount\r\n1,Ann,12.5\r\n2,Bob,7.0\r\n3,Ann,\r\n");
+}
+
+/// What a SQLite database holds.
+const CRM: &str = "
+    CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, phone TEXT, country TEXT, salary REAL);
+    INSERT INTO people VALUES (1, 'Ann', '+41 79 111', 'ch', 10), (2, 'Bob', '+41 79 222', 'de', 20),
+        (3, 'Cy', NULL, 'ch', 30);
+    CREATE TABLE visits (person INTEGER, pages INTEGER);
+    INSERT INTO visits VALUES (1, 3), (2, 5);";
+
+fn crm(folder: &Path) {
+    rusqlite::Connection::open(folder.join("crm.db")).unwrap().execute_batch(CRM).unwrap();
+}
+
+/// Files and a SQLite database, both under policies, and both together.
+fn both(more: &str) -> Configured {
+    let configured = Configured::new(&format!(
+        "databases:
+  - name: sales
+    files: shop
+    policies: [{{table: orders, rows: \"customer = 'Ann'\", columns: {{amount: null}}, except_roles: [auditor]}}]
+  - name: crm
+    sqlite: crm.db
+    policies:
+      - table: PEOPLE
+        rows: country = 'ch'
+        columns: {{phone: {{keep_last: 3}}, salary: deny}}
+        except_roles: [auditor]
+  - {{name: all, federated: [sales, crm]}}
+{ROLES}{more}"
+    ));
+    crm(configured.folder());
+    configured
+}
+
+fn ask(configured: &Configured, database: &str, sql: &str) -> String {
+    let (database, sql) = (format!("database={database}"), format!("sql={sql}"));
+    let ran = configured.run(&["call", "sql", &database, &sql, "format=csv"]);
+    // Lines of CSV end as RFC 4180 wants it.
+    let stderr = ran.stderr.lines().filter(|line| !line.contains(" WARN "));
+    format!("{}{}", ran.stdout.replace("\r\n", "\n"), stderr.collect::<Vec<_>>().join("\n"))
+}
+
+const AS_AUDITOR: &str = "auth: {local: [auditor]}\n";
+
+#[test]
+fn policies_of_sqlite_hold_for_whoever_asks() {
+    let configured = both("");
+    let ask_crm = |sql: &str| ask(&configured, "crm", sql);
+    assert_eq!(ask_crm("SELECT * FROM people"), "id,name,phone,country\n1,Ann,*******111,ch\n3,Cy,,ch\n");
+    assert_eq!(ask_crm("SELECT count(*) AS n FROM people WHERE country = 'de'"), "n\n0\n");
+    assert_eq!(ask_crm("SELECT * FROM visits"), "person,pages\n1,3\n2,5\n");
+    assert_eq!(ask_crm("SELECT name, pages FROM people JOIN visits ON person = id"), "name,pages\nAnn,3\n");
+    insta::assert_snapshot!(ask_crm("SELECT salary FROM people"));
+    let schema = configured.run(&["call", "get_schema", "database=crm", "table=people", "format=csv"]);
+    insta::assert_snapshot!(schema.stdout);
+    let auditing = both(AS_AUDITOR);
+    let answer = ask(&auditing, "crm", "SELECT id, phone, salary FROM people WHERE id = 2");
+    assert_eq!(answer, "id,phone,salary\n2,+41 79 222,20.0\n");
+}
+
+#[test]
+fn policies_of_members_hold_where_they_are_asked_together() {
+    let join = "SELECT o.id, o.customer, o.amount, p.phone FROM sales.orders o JOIN crm.people p ON p.name = o.customer \
+                ORDER BY o.id";
+    let configured = both("");
+    let ask_all = |sql: &str| ask(&configured, "all", sql);
+    assert_eq!(ask_all(join), "id,customer,amount,phone\n1,Ann,,*******111\n3,Ann,,*******111\n");
+    assert_eq!(ask_all("SELECT count(*) AS n FROM sales.orders"), "n\n2\n");
+    assert_eq!(ask_all("SELECT count(*) AS n FROM crm.people WHERE country <> 'ch'"), "n\n0\n");
+    assert_eq!(ask_all("SELECT id FROM sales.orders WHERE amount > 0"), "id\n");
+    insta::assert_snapshot!(ask_all("SELECT salary FROM crm.people"));
+    let explained = configured.run(&["call", "explain", "database=all", &format!("sql={join}")]).stdout;
+    for hidden in ["'ch'", "'Ann'", "salary", ".csv", "country"] {
+        assert!(!explained.contains(hidden), "{hidden} in {explained}");
+    }
+    let tables = configured.run(&["call", "list_tables", "database=all", "format=csv"]);
+    insta::assert_snapshot!(tables.stdout);
+    let unmasked = "id,customer,amount,phone\n1,Ann,12.5,+41 79 111\n2,Bob,7.0,+41 79 222\n3,Ann,,+41 79 111\n";
+    assert_eq!(ask(&both(AS_AUDITOR), "all", join), unmasked);
+}
+
+#[test]
+fn what_is_wrong_with_policies_of_sqlite_is_told_with_its_place() {
+    let configured = Configured::new(
+        "databases:\n  - name: crm\n    sqlite: crm.db\n    policies:\n      - {table: poeple, rows: 'TRUE'}\n      - {table: people, \
+         rows: 'contry = 1 AND name > 2', columns: {fone: hash}}\n      - {table: visits, rows: \"pages > 'many'\"}\n",
+    );
+    crm(configured.folder());
+    insta::assert_snapshot!(configured.complaint(&["config", "check"]));
 }
