@@ -8,6 +8,7 @@ use datafusion::common::Result;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefaults};
+use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 
@@ -80,6 +81,8 @@ impl Sessions {
         SessionStateBuilder::new_from_existing(self.base.clone())
             .with_runtime_env(Arc::new(environment))
             .with_catalog_list(catalogs)
+            // A plan numbers the names that it makes up by itself: a common count would tell of other plans.
+            .with_execution_props(ExecutionProps::new())
             .build()
     }
 }
