@@ -6,6 +6,7 @@ use tidegate_core::{Error, ErrorKind, nearest};
 use super::Asked;
 use crate::failure::{Failure, words};
 use crate::session::Reading;
+use crate::shown::MASK_PREFIX;
 use crate::tables::{self, choices};
 
 /// Columns that an error names at most.
@@ -103,11 +104,14 @@ fn columns(reading: &Reading<'_>, asked: &Asked, wanted: &str) -> Result<Vec<Str
 }
 
 fn functions(reading: &Reading<'_>) -> Result<Vec<String>, Failure> {
-    Ok(reading.ours(|connection| {
+    let mut names = reading.ours(|connection| {
         let mut statement = connection.prepare("SELECT DISTINCT name FROM pragma_function_list ORDER BY name")?;
         let names = statement.query_map([], |row| row.get(0))?;
         names.collect::<rusqlite::Result<Vec<String>>>()
-    })?)
+    })?;
+    // Whoever knows the whole name of the function of row policies can guess what its masks hide.
+    names.retain(|name| !name.starts_with(MASK_PREFIX));
+    Ok(names)
 }
 
 /// Line and column of the byte at `offset`, both from 1.

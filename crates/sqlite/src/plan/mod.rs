@@ -41,6 +41,10 @@ impl Asked {
     /// What SQLite says of the views, and that the SQL cannot be written down again.
     fn sql_in(&self, reading: &Reading<'_>) -> Result<Cow<'_, str>, Failure> {
         let Some(shown) = reading.shown() else { return Ok(Cow::Borrowed(&self.sql)) };
+        if shown.is_named_in(&self.sql) {
+            let error = Error::new(ErrorKind::InvalidArguments, "the SQL names what the server alone may name");
+            return Err(Failure::Told(error));
+        }
         reading.stand_for(self.parsed.as_ref().map(Statement::tables))?;
         if let Some(barred) = shown.barred(&self.tables) {
             return Err(Failure::Told(barred.clone()));

@@ -1,16 +1,19 @@
 //! Attempts to get out, with no parser and no policy in front of the engine.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tidegate_core::Error;
+use tidegate_core::{Error, Grants, Principal, Proof};
+use tidegate_query::{HashKey, Mask, RowCondition, RowPolicies, RowPolicy};
 
 use super::{Asked, plan};
 use crate::files::Files;
 use crate::options::SqliteOptions;
 use crate::pool::Pool;
 use crate::session::{Reading, Running};
+use crate::shown::Asker;
 
 struct Attempts {
     folder: tempfile::TempDir,
@@ -346,4 +349,49 @@ async fn a_panic_costs_the_connection_and_not_the_place() {
     std::panic::set_hook(hook);
     assert_eq!(panicked.unwrap_err().kind(), tidegate_core::ErrorKind::Internal);
     assert_eq!(attempts.attempt("SELECT a FROM t").await.unwrap(), 2);
+}
+
+/// Somebody to whom policies apply.
+fn bound() -> (RowPolicies, Option<Arc<Asker>>) {
+    let policy = RowPolicy {
+        table: "t".to_owned(),
+        rows: Some(RowCondition::parse("a = :claims.a").unwrap()),
+        columns: [("a".to_owned(), Mask::Hash)].into(),
+        except_roles: BTreeSet::new(),
+    };
+    let policies = RowPolicies::new(vec![policy], HashKey::of(b"key"));
+    let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
+    principal.claims.insert("a".to_owned(), 1.into());
+    let asker = Asker::of(&policies, &principal);
+    (policies, asker)
+}
+
+#[tokio::test]
+async fn who_knows_what_barriers_are_called_gets_no_further() {
+    let (row_policies, asker) = bound();
+    let attempts = Attempts::with(SqliteOptions { row_policies, connections_max: 1, ..SqliteOptions::default() });
+    let find = |reading: &Reading<'_>| {
+        reading.stand_for(None)?;
+        Ok(reading.shown().unwrap().token.clone())
+    };
+    let tried = [
+        "WITH \"xTOKEN\" AS (SELECT name FROM sqlite_schema) SELECT * FROM \"xTOKEN\"",
+        "WITH \"xTOKEN\" AS (SELECT a FROM main.t) SELECT * FROM \"xTOKEN\"",
+        "WITH \"t#TOKEN\" AS (SELECT name FROM sqlite_schema) SELECT * FROM \"t#TOKEN\"",
+        "WITH x AS (SELECT tidegate_mask_TOKEN('1', 3, 0)) SELECT * FROM x",
+        "WITH \"xTOKEN\" AS (SELECT TIDEGATE_MASK_TOKEN('1', 3, 0)) SELECT * FROM \"xTOKEN\"",
+    ];
+    for sql in tried {
+        // A connection that has refused something may be another one the next time.
+        let token = attempts.pool.read(Running::unbounded(), asker.clone(), find).await.unwrap();
+        let sql = sql.replace("TOKEN", &token);
+        let asked = |sql: &str| Asked { sql: sql.to_owned(), parameters: Vec::new(), tables: Vec::new(), parsed: None };
+        let told = plan(attempts.pool.clone(), asker.clone(), asked(&sql)).await.err().unwrap();
+        assert_eq!(told.to_string(), "the SQL names what the server alone may name");
+        let told = plan(attempts.pool.clone(), asker.clone(), asked(&sql.to_uppercase())).await.err().unwrap();
+        assert_eq!(told.to_string(), "the SQL names what the server alone may name");
+        // The wall holds by itself.
+        let prepare = move |reading: &Reading<'_>| reading.prepare(&sql).map(drop);
+        assert!(attempts.pool.read(Running::unbounded(), asker.clone(), prepare).await.is_err());
+    }
 }

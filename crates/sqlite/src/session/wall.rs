@@ -80,11 +80,17 @@ impl Wall {
     /// What is refused since policies apply.
     fn guarded(&self, context: &AuthContext<'_>) -> Option<String> {
         let guard = self.guard.lock();
-        let (shown, standing) = guard.as_ref().filter(|_| self.is_planning.load(Ordering::Acquire))?;
-        if context.accessor.is_some_and(|accessor| accessor.ends_with(&shown.token)) {
+        let Some((shown, standing)) = guard.as_ref() else { return masked(&context.action) };
+        if !self.is_planning.load(Ordering::Acquire) {
             return None;
         }
+        let is_of_barrier = context.accessor.is_some_and(|accessor| shown.is_barrier(accessor));
         match context.action {
+            AuthAction::Read { table_name, .. } if is_of_barrier => {
+                let tells = table_name.to_ascii_lowercase().starts_with("sqlite_");
+                tells.then(|| format!("reading {table_name} past its row policy"))
+            }
+            _ if is_of_barrier => None,
             AuthAction::Read { table_name, .. } => {
                 let name = table_name.to_ascii_lowercase();
                 let is_read_past = match context.database_name {
@@ -95,9 +101,7 @@ impl Wall {
                 let tells = name.starts_with("sqlite_") || is_read_past;
                 tells.then(|| format!("reading {table_name} past its row policy"))
             }
-            AuthAction::Function { function_name } => {
-                function_name.starts_with(MASK_PREFIX).then(|| "a function of row policies".to_owned())
-            }
+            AuthAction::Function { .. } => masked(&context.action),
             AuthAction::Pragma { pragma_name, .. } => Some(format!("PRAGMA {pragma_name}")),
             _ => None,
         }
@@ -170,6 +174,13 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         }
         other => Some(what(other).to_owned()),
     }
+}
+
+/// What is refused of calls of the function of row policies, which views of ours alone may call.
+fn masked(action: &AuthAction<'_>) -> Option<String> {
+    let AuthAction::Function { function_name } = action else { return None };
+    let is_ours = function_name.to_ascii_lowercase().starts_with(MASK_PREFIX);
+    is_ours.then(|| "a function of row policies".to_owned())
 }
 
 /// The SQL that asks for what changes something.

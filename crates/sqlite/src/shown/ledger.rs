@@ -169,7 +169,9 @@ impl Ledger {
                 sights.entry(kept.clone()).or_insert_with(barred);
             }
         }
-        Shown { stamp: asker.stamp, versions: shapes.versions.clone(), token: self.token.clone(), sights, views }
+        let (versions, token) = (shapes.versions.clone(), self.token.clone());
+        let barriers = sights.values().flat_map(Sight::barriers).collect();
+        Shown { stamp: asker.stamp, versions, token, sights, barriers, views }
     }
 
     /// Takes down what stands for others than `shown`. Called with the wall open.

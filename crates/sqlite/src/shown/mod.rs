@@ -57,6 +57,8 @@ pub(crate) struct Shown {
     pub(crate) token: String,
     /// Tables to which a policy applies, and all that must not be read past it.
     pub(super) sights: BTreeMap<Key, Sight>,
+    /// The names of the views that may read these tables as they are.
+    pub(super) barriers: BTreeSet<String>,
     /// Views of the files' owners, made again over what is shown, by their keys.
     pub(super) views: BTreeMap<Key, sight::Made>,
 }
@@ -70,6 +72,16 @@ impl Shown {
     /// Whether the table `name` (in lower case) of `schema` must not be read past a view.
     pub(crate) fn hides(&self, schema: &str, name: &str) -> bool {
         self.sights.contains_key(&key(schema, name))
+    }
+
+    /// Whether `accessor` is a view of ours that may read a table as it is.
+    pub(crate) fn is_barrier(&self, accessor: &str) -> bool {
+        self.barriers.contains(accessor)
+    }
+
+    /// Whether `sql` holds what nobody but us may name.
+    pub(crate) fn is_named_in(&self, sql: &str) -> bool {
+        sql.to_ascii_lowercase().contains(&self.token)
     }
 
     /// Whether any file has such a table.

@@ -20,12 +20,26 @@ pub(crate) enum Sight {
     Barred(Error),
 }
 
+impl Sight {
+    /// The names of the views that may read the table as it is.
+    pub(super) fn barriers(&self) -> Vec<String> {
+        match self {
+            Self::Guarded(guarded) => {
+                guarded.open.iter().map(|open| &open.name).chain([&guarded.barrier]).cloned().collect()
+            }
+            Self::Barred(_) => Vec::new(),
+        }
+    }
+}
+
 /// A table behind a view.
 pub(crate) struct Guarded {
     /// The view's name in `temp`.
     pub(crate) shadow: String,
     /// The columns of the table and their masks.
     pub(crate) masks: Vec<(String, Option<Mask>)>,
+    /// The name of the view that the one called `shadow` reads.
+    pub(super) barrier: String,
     /// Views by their names, in the order in which they are made.
     pub(super) made: Vec<Made>,
     /// The view that is no barrier, for statements that SQLite may merge with it; only before a table.
@@ -42,7 +56,10 @@ pub(crate) struct Made {
 /// No rows, of which SQLite expects a million. Joined with itself they are more than the four billion that it counts to, so
 /// that, added to a table's, the estimate of a view is the same whatever the table holds, and so are the plans of those who
 /// read it.
-const NONE: &str = "WITH RECURSIVE none(x) AS (SELECT 1 WHERE 0 UNION ALL SELECT x FROM none)";
+/// Its column is called as no column of a table is: one of that name would mean either.
+fn none(token: &str) -> String {
+    format!("WITH RECURSIVE none(\"{token}\") AS (SELECT 1 WHERE 0 UNION ALL SELECT \"{token}\" FROM none)")
+}
 
 /// The names that policies may know `table` by; callers see the first.
 pub(crate) fn names(files: &Files, table: &Table) -> [String; 3] {
@@ -134,15 +151,17 @@ fn guarded(
         None => format!("{}.{}", quoted(&table.schema), quoted(&table.name)),
     };
     let shut = format!(
-        "CREATE TEMP VIEW {} AS {NONE} SELECT {shown} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
+        "CREATE TEMP VIEW {} AS {none} SELECT {shown} FROM none AS a CROSS JOIN none AS b CROSS JOIN {source} \
          UNION ALL SELECT {shown} FROM {source} WHERE {rows} LIMIT -1 OFFSET 0",
-        quoted(&barrier)
+        quoted(&barrier),
+        none = none(token)
     );
     let named = format!("CREATE TEMP VIEW {} AS SELECT * FROM temp.{}", quoted(&shadow), quoted(&barrier));
     let through = format!("CREATE TEMP VIEW {} AS SELECT {shown} FROM {source} WHERE {rows}", quoted(&open));
-    let made = [Made { name: barrier, sql: shut }, Made { name: shadow.clone(), sql: named }];
+    let made = [Made { name: barrier.clone(), sql: shut }, Made { name: shadow.clone(), sql: named }];
     Ok(Guarded {
         shadow,
+        barrier,
         masks: all.into_iter().zip(view.masks.iter().copied()).collect(),
         made: made.to_vec(),
         open: (table.kind == Kind::Table).then_some(Made { name: open, sql: through }),
