@@ -36,6 +36,10 @@ impl Audit {
             let configured = configured(options)?;
             files.push(configured.file);
             key = key.or(configured.key);
+        } else if key.is_none() {
+            // Of the log of the configuration the key is known.
+            let ours = configured(options).ok().filter(|ours| files.iter().all(|file| is_of(file, &ours.file)));
+            key = ours.and_then(|ours| ours.key);
         }
         let verified = verify(&files, &VerifyOptions { key, must_hold: holds });
         let verified = verified.map_err(|error| Failure::Other(anyhow::Error::new(error)))?;
@@ -53,6 +57,14 @@ impl Audit {
             verified.lines, last.seq, last.hash
         )?)
     }
+}
+
+/// Whether `file` is the log itself, or an older one of it.
+fn is_of(file: &Path, log: &Path) -> bool {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (file, log) = (absolute(file), absolute(log));
+    let older = file.extension().is_some_and(|number| number.as_encoded_bytes().iter().all(u8::is_ascii_digit));
+    file == log || (older && file.with_extension("") == log)
 }
 
 fn key_in(file: &Path) -> Result<AuditKey, Failure> {

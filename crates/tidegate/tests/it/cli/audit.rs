@@ -44,11 +44,13 @@ async fn what_a_node_answers_is_written_down_screened_and_fenced() {
     let call = log.lines().find(|line| line.contains(r#""name":"badge""#)).unwrap();
     assert!(call.contains(r#""statements":[{"database":"shop","fingerprint":""#) && !call.contains("EMP-"), "{call}");
 
-    // Without the key nothing is verified; a byte that was changed is found with it.
-    let without = configured.run(&["audit", "verify", "audit.jsonl"]);
+    // Of its own log the configuration knows the key. Without one nothing is verified; a byte that was changed is found.
+    assert_eq!(configured.run(&["audit", "verify", "audit.jsonl"]).code, Some(0));
+    fs::copy(&file, folder.join("kept.jsonl")).unwrap();
+    let without = configured.run(&["audit", "verify", "kept.jsonl"]);
     assert_eq!(without.code, Some(1), "{without:?}");
     fs::write(folder.join("key"), "of-twenty-characters-or-more\n").unwrap();
-    assert_eq!(configured.run(&["audit", "verify", "--key-file", "key", "audit.jsonl"]).code, Some(0));
+    assert_eq!(configured.run(&["audit", "verify", "--key-file", "key", "kept.jsonl"]).code, Some(0));
     fs::write(&file, log.replacen("\"rows\":1", "\"rows\":2", 1)).unwrap();
     let changed = configured.run(&["audit", "verify"]);
     assert_eq!(changed.code, Some(1));
