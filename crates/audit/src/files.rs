@@ -85,6 +85,11 @@ pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
 
 /// Makes room for a new `log`: what it was is the first of the older ones, of which `kept` stay.
 pub(crate) fn rotate(log: &Path, kept: usize) -> io::Result<()> {
+    // Of a time when more were kept. The oldest goes first, so that the chain has no hole whatever ends us.
+    let beyond = (kept + 1..).map(|rotations| older(log, rotations)).take_while(|path| path.exists());
+    for path in beyond.collect::<Vec<_>>().iter().rev() {
+        fs::remove_file(path)?;
+    }
     if kept == 0 {
         return fs::remove_file(log);
     }

@@ -34,6 +34,19 @@ async fn the_chain_goes_on_over_rotation_and_restart() {
 }
 
 #[tokio::test]
+async fn fewer_files_than_before_leave_no_hole() {
+    let place = Place::new();
+    for kept_files in [4, 1, 0] {
+        let scene = Scene::open(&AuditOptions { bytes_max: 1, kept_files, ..place.options() });
+        scene.ask_often(6).await;
+        scene.close().await;
+        let files = place.files();
+        assert!(!files.contains(&format!("audit.jsonl.{} ", kept_files + 1)), "{files}");
+        verify(&[place.file()], &VerifyOptions::default()).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn without_older_files_each_begins_anew() {
     let place = Place::new();
     let scene = Scene::open(&AuditOptions { bytes_max: 1, kept_files: 0, ..place.options() });
