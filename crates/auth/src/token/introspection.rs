@@ -43,6 +43,7 @@ pub(super) struct Introspector {
     authorization: HeaderValue,
     http: Http,
     questions: Semaphore,
+    /// What is asked now; each has a request that waits for it, so there are no more than open requests.
     open: Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>,
     refused: Mutex<LruCache<Digest, Seconds>>,
     failures: Seldom,
