@@ -1,7 +1,7 @@
 //! The files of a log: the one that is written, the older ones beside it, and how each ends.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -81,6 +81,24 @@ pub(crate) fn first_seq(path: &Path, key: Option<&AuditKey>) -> Option<u64> {
     let file = File::open(path).ok()?;
     BufReader::new(file).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).ok()?;
     chain::read(line.strip_suffix(b"\n")?, key).ok().map(|read| read.link.seq)
+}
+
+/// Whether some process writes the log whose newest file this is.
+pub(crate) fn is_written(log: &Path) -> bool {
+    File::open(beside(log, ".lock")).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Whether both are of the same file; where that cannot be told, it is taken for granted.
+pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        one.file_type() == other.file_type()
+    }
 }
 
 /// Makes room for a new `log`: what it was is the first of the older ones, of which `kept` stay.

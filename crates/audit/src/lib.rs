@@ -11,6 +11,7 @@
 //! by whoever keeps a hash of a later line elsewhere.
 
 mod chain;
+mod collected;
 mod files;
 mod head;
 mod key;
@@ -20,6 +21,7 @@ mod opening;
 mod options;
 mod record;
 mod redaction;
+mod refusals;
 mod sink;
 mod verify;
 mod writer;

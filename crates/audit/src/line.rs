@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::record::{Arguments, CallRecord, Record, What, Who};
+use crate::record::{Arguments, CallRecord, Record, RefusedMessage, What, Who};
 use crate::redaction::cut;
 
 /// Bytes of a subject, tenant, role, database or table in one line.
@@ -52,6 +52,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     mended_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_until: Option<u64>,
@@ -95,11 +97,12 @@ pub(crate) fn written(record: &mut Record, seq: u64) -> String {
             outcome: Some(outcome),
             ..of("refused_call", who)
         },
-        What::RefusedMessage { transport, address, reason } => Line {
+        What::RefusedMessage(RefusedMessage { transport, address, reason, times }) => Line {
             kind: "refused_message",
             transport: Some(transport.name()),
             address: *address,
             reason: Some(reason),
+            times: Some(*times).filter(|times| *times > 1),
             ..Line::default()
         },
         What::Dropped(lines) => Line { kind: "dropped", dropped: Some(*lines), ..Line::default() },

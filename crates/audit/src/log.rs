@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use tidegate_core::event::{Event, Subscriber};
 use tidegate_core::{AuditFigures, AuditLine, Auditor, Error, ErrorKind, Job};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::chain::Link;
 use crate::opening::{self, OpenError};
 use crate::options::{AuditOptions, WhenFull};
-use crate::record::{Record, What};
+use crate::record::{Record, RefusedMessage, What};
 use crate::redaction::Redaction;
 use crate::sink::Sink;
 use crate::writer::{Shared, Writer};
@@ -74,6 +75,10 @@ impl AuditLog {
         }
     }
 
+    fn is_blocked(&self) -> bool {
+        self.when_full == WhenFull::Block && *self.shared.is_stuck.borrow()
+    }
+
     /// Hands on what nobody waits for: without room it is dropped, and counted.
     fn tell(&self, record: Record) {
         if self.inbox.try_send(record).is_err() {
@@ -102,8 +107,7 @@ impl AuditLog {
 #[async_trait]
 impl Auditor for AuditLog {
     async fn reserve(&self) -> Result<Box<dyn AuditLine>, Error> {
-        let is_stuck = self.when_full == WhenFull::Block && *self.shared.is_stuck.borrow();
-        let at_once = if is_stuck { None } else { self.inbox.clone().try_reserve_owned().ok() };
+        let at_once = if self.is_blocked() { None } else { self.inbox.clone().try_reserve_owned().ok() };
         let permit = match (at_once, self.when_full) {
             (None, WhenFull::Block) => Some(self.room_in_time().await?),
             (permit, _) => permit,
@@ -120,6 +124,7 @@ impl Auditor for AuditLog {
             written: self.shared.written.load(Ordering::Relaxed),
             dropped: self.shared.dropped.load(Ordering::Relaxed),
             waiting: (self.inbox.max_capacity() - self.inbox.capacity()) as u64,
+            is_blocked: self.is_blocked(),
         }
     }
 }
@@ -131,7 +136,9 @@ impl Subscriber for AuditLog {
                 self.tell(Record::of_refused_call(caller, kind, name, outcome));
             }
             Event::MessageRefused { transport, peer, reason } => {
-                self.tell(Record::of_refused_message(transport, peer, reason));
+                let message = RefusedMessage::new(transport, peer, reason);
+                let own = self.shared.refusals.lock().hear(message, Instant::now());
+                own.into_iter().for_each(|message| self.tell(Record::now(message.into())));
             }
             // Calls that pass the door have room of their own.
             _ => {}

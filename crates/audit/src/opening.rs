@@ -70,13 +70,22 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
         },
     };
     let head = Head::read(path, key).map_err(failed)?;
+    // What the head knows of and is not here any more was not rotated away, and is missed until it is.
+    let first = head.as_ref().map(|head| head.first).or_else(|| files::first_seq(files::all(path).first()?, key));
     let missing_until = head.map(|head| head.seq).filter(|seq| *seq > last.seq);
     if let Some(seq) = missing_until {
         let (file, last) = (path.display(), last.seq);
         tracing::error!(%file, last, missing_until = seq, "lines at the end of the audit log are missing");
     }
     let opened = What::Opened { mended_bytes: torn_bytes, missing_until };
-    let sink = FileSink::new(path.clone(), options.kept_files, options.key.clone(), (file, whole_bytes), lock);
+    let sink = FileSink::new(
+        path.clone(),
+        options.kept_files,
+        options.key.clone(),
+        (file, whole_bytes),
+        first.unwrap_or(1),
+        lock,
+    );
     Ok(OpenLog { sink, last, opened })
 }
 

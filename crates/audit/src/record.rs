@@ -33,11 +33,7 @@ pub(crate) enum What {
         target: (&'static str, String),
         outcome: &'static str,
     },
-    RefusedMessage {
-        transport: TransportKind,
-        address: Option<IpAddr>,
-        reason: String,
-    },
+    RefusedMessage(RefusedMessage),
     /// So many lines were dropped before this one.
     Dropped(u64),
 }
@@ -47,6 +43,16 @@ pub(crate) struct Who {
     pub(crate) principal: Arc<Principal>,
     pub(crate) transport: TransportKind,
     pub(crate) address: Option<IpAddr>,
+}
+
+/// A message that was refused, or several that are told as one.
+#[derive(Debug)]
+pub(crate) struct RefusedMessage {
+    pub(crate) transport: TransportKind,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) reason: String,
+    /// How many they are.
+    pub(crate) times: u64,
 }
 
 /// A call that ended.
@@ -100,10 +106,17 @@ impl Record {
         let target = (kind, cut(name, NAME_BYTES_MAX).to_owned());
         Self::now(What::RefusedCall { who: Who::of(caller), target, outcome })
     }
+}
 
-    pub(crate) fn of_refused_message(transport: TransportKind, address: Option<IpAddr>, reason: &str) -> Self {
-        let reason = cut(reason, NAME_BYTES_MAX).to_owned();
-        Self::now(What::RefusedMessage { transport, address, reason })
+impl RefusedMessage {
+    pub(crate) fn new(transport: TransportKind, address: Option<IpAddr>, reason: &str) -> Self {
+        Self { transport, address, reason: cut(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
+    }
+}
+
+impl From<RefusedMessage> for What {
+    fn from(message: RefusedMessage) -> Self {
+        Self::RefusedMessage(message)
     }
 }
 

@@ -20,11 +20,11 @@ pub trait Sink: Send {
     /// Bytes in the file that is written now.
     fn bytes(&self) -> u64;
 
-    /// Begins another file. After an error the one before goes on, or it is tried again.
+    /// Begins another file after the line `last`. After an error the one before goes on, or it is tried again.
     ///
     /// # Errors
     /// When it cannot be begun.
-    fn rotate(&mut self) -> io::Result<()>;
+    fn rotate(&mut self, last: &Link) -> io::Result<()>;
 
     /// Sees to it that all lines are on the disk, of which `last` is the last, and says so beside them.
     ///
@@ -43,17 +43,23 @@ pub(crate) struct FileSink {
     bytes: u64,
     /// Whether a part of a line may stand behind the last one.
     is_torn: bool,
-    /// The number of the oldest line that is kept, once it is known.
-    first: Option<u64>,
+    /// The number of the oldest line that is kept.
+    first: u64,
     /// Held as long as the log is written.
     _lock: File,
 }
 
 impl FileSink {
-    /// The sink of the log at `path`, whose `file` has so many `bytes`.
-    pub(crate) fn new(path: PathBuf, kept: usize, key: Option<AuditKey>, file: (File, u64), lock: File) -> Self {
-        let (file, bytes) = file;
-        Self { path, kept, key, file, bytes, is_torn: false, first: None, _lock: lock }
+    /// The sink of the log at `path`, whose `file` has so many `bytes`, and whose oldest line is the `first`.
+    pub(crate) fn new(
+        path: PathBuf,
+        kept: usize,
+        key: Option<AuditKey>,
+        (file, bytes): (File, u64),
+        first: u64,
+        lock: File,
+    ) -> Self {
+        Self { path, kept, key, file, bytes, is_torn: false, first, _lock: lock }
     }
 
     fn mend(&mut self) -> io::Result<()> {
@@ -64,12 +70,24 @@ impl FileSink {
         Ok(())
     }
 
-    fn first(&mut self) -> u64 {
-        if self.first.is_none() {
-            let oldest = files::all(&self.path).into_iter().next();
-            self.first = oldest.and_then(|oldest| files::first_seq(&oldest, self.key.as_ref()));
+    /// Whether the file that is written is still the one at its path.
+    fn is_in_place(&self) -> bool {
+        let here = self.path.metadata().and_then(|here| Ok(files::is_same(&here, &self.file.metadata()?)));
+        here.unwrap_or(false)
+    }
+
+    /// The number of the oldest line that is there once room was made for a new file after the line `last`.
+    fn first_after_rotation(&self, last: &Link) -> u64 {
+        let files = files::all(&self.path);
+        let Some(gone) = files.len().checked_sub(self.kept).filter(|gone| *gone > 0) else { return self.first };
+        match files.get(gone) {
+            Some(oldest) => files::first_seq(oldest, self.key.as_ref()).unwrap_or(self.first),
+            None => last.seq + 1,
         }
-        self.first.unwrap_or(1)
+    }
+
+    fn write_head(&self, last: &Link) -> io::Result<()> {
+        Head::new(self.first, last, self.key.as_ref()).write(&self.path)
     }
 }
 
@@ -90,22 +108,31 @@ impl Sink for FileSink {
         self.bytes
     }
 
-    fn rotate(&mut self) -> io::Result<()> {
+    fn rotate(&mut self, last: &Link) -> io::Result<()> {
         self.mend()?;
         self.file.sync_data()?;
+        // The head says that lines are gone before they go: whoever reads both in between misses nothing.
+        self.first = self.first_after_rotation(last);
+        self.write_head(last)?;
         // Not there if the last attempt got that far.
         if self.path.exists() {
             files::rotate(&self.path, self.kept)?;
         }
         self.file = files::open(&self.path)?;
-        (self.bytes, self.first) = (0, None);
+        self.bytes = 0;
         Ok(())
     }
 
     fn sync(&mut self, last: &Link) -> io::Result<()> {
         self.file.sync_data()?;
-        let first = self.first();
-        Head::new(first, last, self.key.as_ref()).write(&self.path)
+        self.write_head(last)?;
+        if !self.is_in_place() {
+            let file = self.path.display();
+            tracing::error!(%file, "the audit log was moved or deleted while it is written; it goes on in a new file");
+            self.file = files::open(&self.path)?;
+            self.bytes = self.file.metadata()?.len();
+        }
+        Ok(())
     }
 }
 
@@ -121,7 +148,7 @@ mod tests {
         let path = folder.path().join("log");
         let file = (files::open(&path).unwrap(), 0);
         let lock = files::open(&folder.path().join("lock")).unwrap();
-        let mut sink = FileSink::new(path.clone(), 1, None, file, lock);
+        let mut sink = FileSink::new(path.clone(), 1, None, file, 1, lock);
         sink.append(b"one\n").unwrap();
         files::open(&path).unwrap().write_all(b"tw").unwrap();
         sink.is_torn = true;

@@ -1,12 +1,11 @@
 //! Reads a log through and finds the first place at which it is not what was written.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::chain::{self, Link, NOTHING};
+use crate::collected::{Collected, Part};
 use crate::files::{self, LINE_BYTES_MAX};
 use crate::head::Head;
 use crate::key::AuditKey;
@@ -94,6 +93,9 @@ pub enum VerifyError {
         /// Why.
         error: io::Error,
     },
+    /// It is rotated all the time.
+    #[error("the log is rotated faster than its files can be opened; verify a copy, or raise audit.max_size")]
+    Restless,
 }
 
 /// Verifies the log whose files are `files`, in any order; with each come the older ones and the head beside it.
@@ -101,38 +103,19 @@ pub enum VerifyError {
 /// # Errors
 /// The first break, or a file that cannot be read.
 pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<Verified, VerifyError> {
-    let key = options.key.as_ref();
-    let mut parts = BTreeSet::new();
-    let mut head = None;
-    for file in files {
-        let beside = files::all(file);
-        parts.extend(if beside.is_empty() { vec![file.clone()] } else { beside });
-        let of_file = Head::read(file, key).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => broken(file, 0, error.to_string()).into(),
-            _ => VerifyError::Io { file: file.clone(), error },
-        })?;
-        head = head.or(of_file);
-    }
-    // A file whose first line cannot be read is looked at first, and found.
-    let mut parts: Vec<PathBuf> = parts.into_iter().collect();
-    parts.sort_by_key(|file| (files::first_seq(file, key).unwrap_or(0), is_empty(file)));
-    // One that was begun and not written stands at the end.
-    parts.sort_by_key(|file| is_empty(file));
+    let Collected { head, parts } = Collected::of(files, options.key.as_ref())?;
     let mut walk =
         Walk { options, head, last: None, first: 1, lines: 0, notices: Vec::new(), missing: Missing::new(options) };
     let mut place = (files.first().cloned().unwrap_or_default(), 0);
-    for part in parts {
-        let lines = walk.file(&part)?;
-        place = (part, lines);
+    let newest = parts.len().saturating_sub(1);
+    for (number, mut part) in parts.into_iter().enumerate() {
+        let lines = walk.file(&mut part, number == newest)?;
+        place = (part.path, lines);
     }
     walk.end(&place.0, place.1)
 }
 
-fn is_empty(file: &Path) -> bool {
-    file.metadata().is_ok_and(|facts| facts.len() == 0)
-}
-
-fn broken(file: &Path, line: u64, reason: impl Into<String>) -> Broken {
+pub(crate) fn broken(file: &Path, line: u64, reason: impl Into<String>) -> Broken {
     Broken { file: file.to_owned(), line, reason: reason.into() }
 }
 
@@ -163,18 +146,24 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads `file` and says how many lines it has.
-    fn file(&mut self, path: &Path) -> Result<u64, VerifyError> {
-        let failed = |error| VerifyError::Io { file: path.to_owned(), error };
-        let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    /// Reads `part` and says how many lines it has.
+    fn file(&mut self, part: &mut Part, is_newest: bool) -> Result<u64, VerifyError> {
+        let Part { path, lines, .. } = part;
+        let failed = |error| VerifyError::Io { file: path.clone(), error };
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();
             let limit = LINE_BYTES_MAX as u64 + 1;
-            if reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            if lines.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)? == 0 {
                 return Ok(number - 1);
             }
-            let whole = line.strip_suffix(b"\n").ok_or_else(|| broken(path, number, "is not whole"))?;
+            let Some(whole) = line.strip_suffix(b"\n") else {
+                // The rest of it is written right now.
+                if is_newest && line.len() <= LINE_BYTES_MAX && files::is_written(path) {
+                    return Ok(number - 1);
+                }
+                return Err(broken(path, number, "is not whole").into());
+            };
             self.line(whole).map_err(|reason| broken(path, number, reason))?;
         }
         Ok(0)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,7 @@ use crate::key::AuditKey;
 use crate::line;
 use crate::options::{AuditOptions, WhenFull};
 use crate::record::{Record, What};
+use crate::refusals::Refusals;
 use crate::sink::Sink;
 
 /// Lines that are written at once.
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) untold: AtomicU64,
     /// Whether lines cannot be written now.
     pub(crate) is_stuck: watch::Sender<bool>,
+    /// Refused messages of which no line tells yet.
+    pub(crate) refusals: Mutex<Refusals>,
     /// Fires when the log is to end.
     pub(crate) closing: CancellationToken,
     /// Fires when it has.
@@ -44,6 +48,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             untold: AtomicU64::new(0),
             is_stuck: watch::Sender::new(false),
+            refusals: Mutex::default(),
             closing: CancellationToken::new(),
             closed: CancellationToken::new(),
         })
@@ -102,7 +107,8 @@ impl Writer {
     pub(crate) async fn run(mut self) {
         let closing = self.shared.closing.clone();
         let mut records = Vec::with_capacity(LINES_AT_ONCE);
-        loop {
+        let mut is_over = false;
+        while !is_over {
             let deadline = self.deadline();
             tokio::select! {
                 biased;
@@ -110,10 +116,11 @@ impl Writer {
                 () = sleep_until(deadline) => self.tend(),
                 // While lines are held that cannot be written, no more are taken: those who bring them wait.
                 taken = self.inbox.recv_many(&mut records, LINES_AT_ONCE), if self.pending.is_empty() => {
-                    if taken == 0 {
-                        break;
+                    is_over = taken == 0;
+                    match is_over {
+                        true => self.tell_of_refused(),
+                        false => self.take(&mut records),
                     }
-                    self.take(&mut records);
                 }
             }
             if self.inbox.is_closed() && !self.pending.is_empty() {
@@ -135,7 +142,8 @@ impl Writer {
     fn deadline(&self) -> Option<Instant> {
         let retry = self.stuck_since.map(|since| since + self.retry_after);
         let sync = self.unsynced_since.map(|since| since + SYNC_AFTER);
-        retry.into_iter().chain(sync).min()
+        let refusals = self.shared.refusals.lock().due().filter(|_| self.pending.is_empty());
+        retry.into_iter().chain(sync).chain(refusals).min()
     }
 
     fn tend(&mut self) {
@@ -144,8 +152,19 @@ impl Writer {
             self.tell_of_dropped();
             self.write();
         }
+        if self.pending.is_empty() && self.shared.refusals.lock().due().is_some_and(|due| now >= due) {
+            self.tell_of_refused();
+        }
         if self.unsynced_since.is_some_and(|since| now >= since + SYNC_AFTER) {
             self.sync();
+        }
+    }
+
+    /// Takes what was counted of refused messages.
+    fn tell_of_refused(&mut self) {
+        let mut records = self.shared.refusals.lock().take();
+        if !records.is_empty() {
+            self.take(&mut records);
         }
     }
 
@@ -210,7 +229,7 @@ impl Writer {
                 count += 1;
             }
             if count == 0 && self.sink.bytes() > 0 {
-                self.sink.rotate()?;
+                self.sink.rotate(&self.last)?;
                 continue;
             }
             // A line that is longer than a file may be has one of its own.

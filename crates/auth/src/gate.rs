@@ -3,6 +3,7 @@
 //! A key or token comes first, then a certificate, then the word of a proxy. Whoever shows one of them that is wrong
 //! is refused, whatever else it shows.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -161,18 +162,18 @@ impl Gate {
             return self.anonymous.clone().ok_or(Unauthenticated::Missing);
         }
         match shown.bearer {
-            Some(bearer) => self.bearer(bearer).await.ok_or(Unauthenticated::Invalid),
+            Some(bearer) => self.bearer(bearer, shown.peer).await.ok_or(Unauthenticated::Invalid),
             None => self.without_bearer(shown),
         }
     }
 
-    /// Who shows the key or token `bearer`.
-    async fn bearer(&self, bearer: &str) -> Option<Arc<Principal>> {
+    /// Who shows the key or token `bearer` from `peer`.
+    async fn bearer(&self, bearer: &str, peer: Option<IpAddr>) -> Option<Arc<Principal>> {
         let now = self.clock.now();
         if bearer.starts_with(key_text::PREFIX) {
             return self.keys.as_ref()?.holder(bearer, now);
         }
-        self.tokens.as_ref()?.holder(bearer, now, &self.roles).await
+        self.tokens.as_ref()?.holder(bearer, peer, now, &self.roles).await
     }
 
     fn without_bearer(&self, shown: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {

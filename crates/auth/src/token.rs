@@ -7,8 +7,10 @@ mod introspection;
 mod key_ring;
 mod memory;
 mod options;
+mod places;
 mod verifier;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -98,9 +100,15 @@ impl Tokens {
         }
     }
 
-    /// Who shows `token`; none if it is not valid at `now`. Waits for nothing but the issuer, and for that only with a
-    /// token that was not seen before.
-    pub(crate) async fn holder(&self, token: &str, now: DateTime<Utc>, roles: &Roles) -> Option<Arc<Principal>> {
+    /// Who shows `token` from `peer`; none if it is not valid at `now`. Waits for nothing but the issuer, and for that only
+    /// with a token that was not seen before.
+    pub(crate) async fn holder(
+        &self,
+        token: &str,
+        peer: Option<IpAddr>,
+        now: DateTime<Utc>,
+        roles: &Roles,
+    ) -> Option<Arc<Principal>> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
         }
@@ -119,7 +127,7 @@ impl Tokens {
                 Verdict::UnknownKey | Verdict::Bad => None,
             },
             Source::Fetched(keys) => self.signed(keys, token, digest, now, roles).await,
-            Source::Asked(introspector) => self.asked(introspector, token, digest, now, roles).await,
+            Source::Asked(introspector) => self.asked(introspector, (token, peer), digest, now, roles).await,
         }
     }
 
@@ -159,7 +167,7 @@ impl Tokens {
     async fn asked(
         &self,
         introspector: &Introspector,
-        token: &str,
+        (token, peer): (&str, Option<IpAddr>),
         digest: Digest,
         now: DateTime<Utc>,
         roles: &Roles,
@@ -168,7 +176,7 @@ impl Tokens {
             return None;
         }
         let find = async {
-            let told = introspector.ask(token).await;
+            let told = introspector.ask(token, peer).await;
             let now = self.clock.now();
             let verified = match told {
                 Told::Nothing => return None,

@@ -49,6 +49,8 @@ pub struct AuditFigures {
     pub dropped: u64,
     /// Lines that wait to be written.
     pub waiting: u64,
+    /// Whether calls wait and are refused, since nothing can be written.
+    pub is_blocked: bool,
 }
 
 /// A statement that a call asked of a database.

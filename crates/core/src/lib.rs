@@ -65,7 +65,7 @@ pub use links::Links;
 pub use name_pattern::NamePattern;
 pub use nearest::nearest;
 pub use owner::Owner;
-pub use principal::{Origin, Principal, Proof, TransportKind};
+pub use principal::{Origin, Principal, Proof, TransportKind, network_of};
 pub use prompt::{Prompt, PromptArgument};
 pub use registry::Registry;
 pub use reply::{BodyFile, BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said};

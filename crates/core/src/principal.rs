@@ -1,7 +1,7 @@
 //! Who is calling, how that was proven, and from where.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
@@ -139,4 +139,12 @@ pub struct Origin {
     pub transport: TransportKind,
     /// The peer's address; none where there is no network.
     pub peer: Option<IpAddr>,
+}
+
+/// What `peer` counts as where addresses are counted: whoever has one IPv6 address has the 2^64 others of its network.
+pub fn network_of(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+    }
 }

@@ -119,6 +119,11 @@ impl Registry {
         &self.events
     }
 
+    /// Whether calls are let in: not while they are to be written down and cannot be.
+    pub fn lets_calls_in(&self) -> bool {
+        !self.events.auditor().is_some_and(|auditor| auditor.figures().is_blocked)
+    }
+
     /// From now on keeps what callers use of their days in `file`, and takes over what was kept there today. Must be
     /// called within a tokio runtime, once, before the first call. What the last ten seconds took may be lost with the
     /// process; what stands there when all has drained is whole.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::Node;
 use tidegate_audit::AuditLog;
@@ -9,13 +10,14 @@ use tidegate_auth::Doorkeeper;
 use tidegate_core::{Authenticator, Caller, Origin, Toolset, TransportKind};
 use tidegate_engines::Engine;
 use tidegate_query::ResultStore;
+use tokio::time::timeout;
 
 use crate::auditing;
 use crate::config::{self, Assembled, Assembly, FILE_NAME, Loaded, Seen};
 use crate::failure::Failure;
 use crate::options::{Audience, Options};
 use crate::results;
-use crate::shutdown::DRAIN_WITHIN;
+use crate::shutdown::{AT_ONCE_WITHIN, DRAIN_WITHIN};
 use crate::source::{self, Source, sources_or_here};
 
 /// A node that is open.
@@ -108,12 +110,24 @@ impl Opened {
     }
 
     /// Ends what still runs.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(&self) {
         let databases = self.assembly.databases_open();
         futures::future::join_all(databases.iter().map(|database| database.close())).await;
         self.engine.shutdown(DRAIN_WITHIN).await;
         if let Some(audit) = &self.audit {
             audit.close(DRAIN_WITHIN).await;
+        }
+    }
+
+    /// Cancels what still runs, for somebody who does not want to wait: calls that end in [`AT_ONCE_WITHIN`] have their
+    /// lines in the audit log.
+    pub(crate) async fn close_at_once(&self) {
+        if timeout(AT_ONCE_WITHIN, self.node().drain(Duration::ZERO)).await.is_err() {
+            let calls = self.node().registry().jobs().open_count();
+            tracing::warn!(calls, "calls did not end when they were cancelled");
+        }
+        if let Some(audit) = &self.audit {
+            audit.close(AT_ONCE_WITHIN).await;
         }
     }
 }

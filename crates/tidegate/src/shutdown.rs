@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// How long running calls may take to end after the first signal.
 pub(crate) const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long they may take to end after the second, and how long what is written down of them may take.
+pub(crate) const AT_ONCE_WITHIN: Duration = Duration::from_millis(300);
+
 /// What the signals have asked for so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shutdown {

@@ -1,7 +1,10 @@
 //! Rotation, restarts, torn ends, and who may write.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_audit::{AuditKey, AuditLog, AuditOptions, Head, Notice, OpenError, VerifyOptions, verify};
 
@@ -123,6 +126,29 @@ async fn lines_that_went_missing_while_nobody_looked_are_said_when_the_log_goes_
         error.ends_with("line 3: says that lines up to 4 were missing before it when the log was opened"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_log_that_is_written_and_rotated_meanwhile_is_verified() {
+    let place = Place::new();
+    let options = AuditOptions { bytes_max: 40_000, kept_files: 4, key: key(b'a'), ..place.options() };
+    let scene = Scene::open(&options);
+    let ended = Arc::new(AtomicBool::new(false));
+    let verifying = tokio::task::spawn_blocking({
+        let (file, ended) = (place.file(), ended.clone());
+        move || {
+            let options = VerifyOptions { key: key(b'a'), must_hold: None };
+            let mut firsts = BTreeSet::new();
+            while !ended.load(Ordering::Relaxed) {
+                firsts.insert(verify(std::slice::from_ref(&file), &options).unwrap().first);
+            }
+            firsts.len()
+        }
+    });
+    scene.ask_often(2_000).await;
+    scene.close().await;
+    ended.store(true, Ordering::Relaxed);
+    assert!(verifying.await.unwrap() > 1, "nothing was rotated while it was verified");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 
 mod full;
 mod going_on;
+mod in_place;
 mod lines;
 mod scene;
 mod tampering;

@@ -1,6 +1,7 @@
 //! Tokens about which the issuer is asked ([RFC 7662](https://www.rfc-editor.org/rfc/rfc7662)).
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -13,17 +14,16 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
 use tidegate_core::Principal;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::Seconds;
 use super::error::TokenOptionsError;
 use super::options::Introspection;
+use super::places::Places;
 use crate::digest::Digest;
 use crate::provider::{Failure, Http, PATIENCE, Seldom, parse};
 
-/// Questions that are on their way to the issuer at the same time.
-const QUESTIONS_MAX: usize = 32;
 /// Tokens that are remembered to be none; the one shown longest ago goes first.
 const REFUSED_MAX: NonZeroUsize = match NonZeroUsize::new(10_000) {
     Some(count) => count,
@@ -42,7 +42,7 @@ pub(super) struct Introspector {
     url: Url,
     authorization: HeaderValue,
     http: Http,
-    questions: Semaphore,
+    places: Places,
     /// What is asked now; each has a request that waits for it, so there are no more than open requests.
     open: Mutex<HashMap<Digest, Arc<OnceCell<Outcome>>>>,
     refused: Mutex<LruCache<Digest, Seconds>>,
@@ -76,7 +76,7 @@ impl Introspector {
             url,
             authorization,
             http: Http::default(),
-            questions: Semaphore::new(QUESTIONS_MAX),
+            places: Places::default(),
             open: Mutex::default(),
             refused: Mutex::new(LruCache::new(REFUSED_MAX)),
             failures: Seldom::default(),
@@ -111,11 +111,10 @@ impl Introspector {
         found.ok()?.clone()
     }
 
-    /// Asks the issuer about `token`.
-    pub(super) async fn ask(&self, token: &str) -> Told {
+    /// Asks the issuer about `token`, which `peer` showed.
+    pub(super) async fn ask(&self, token: &str, peer: Option<IpAddr>) -> Told {
         let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
-        // Nobody closes it.
-        let Ok(_place) = self.questions.acquire().await else { return Told::Nothing };
+        let _place = self.places.take(peer).await;
         let answer = self.http.post_form(&self.url, self.authorization.clone(), form).await;
         match answer.and_then(|body| serde_json::from_slice::<Map<String, Value>>(&body).map_err(|_| Failure::NotJson))
         {

@@ -112,11 +112,11 @@ impl Verifier {
         };
         let is_from_issuer = claims.get("iss").is_none_or(|issuer| *issuer == *self.issuer);
         let is_good = good_from <= now && now < good_until && is_for_us && is_from_issuer;
-        let subject = claims.get("sub")?.as_str().filter(|subject| !subject.trim().is_empty())?.to_owned();
+        let subject = claims.get("sub")?.as_str().filter(|name| is_name(name))?.to_owned();
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
             None | Some(Value::Null) => None,
             // A tenant that cannot be read must not become no tenant.
-            Some(name) => Some(name.as_str().filter(|name| !name.is_empty())?.to_owned()),
+            Some(name) => Some(name.as_str().filter(|name| is_name(name))?.to_owned()),
         };
         is_good.then_some(Verified { subject, tenant, claims, good_until })
     }
@@ -124,6 +124,11 @@ impl Verifier {
     fn is_ours(&self, audience: &Value) -> bool {
         audience.as_str().is_some_and(|audience| self.audiences.iter().any(|ours| ours == audience))
     }
+}
+
+/// Whether `text` names somebody: it is not blank, and nothing in it could make two lines of a log out of one.
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
 impl Header {

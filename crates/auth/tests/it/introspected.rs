@@ -151,12 +151,22 @@ async fn a_slow_issuer_is_waited_for_within_bounds() {
     let scene = Scene::new().await;
     scene.tell(json!({ "active": true, "sub": "ada" }));
     scene.provider.hold();
-    // More than may be on their way at once.
-    let tokens: Vec<String> = (0..40).map(|number| format!("token{number}")).collect();
-    let all = futures::future::join_all(tokens.iter().map(|token| shown(&scene.gate, token)));
+    // More than may be on their way at once: of one network, and of all.
+    let shown = |(bearer, peer): (String, [u8; 4])| {
+        let gate = &scene.gate;
+        async move {
+            let shown = Credentials { bearer: Some(&bearer), peer: Some(peer.into()), ..Credentials::default() };
+            gate.authenticate(shown).await
+        }
+    };
+    let of_one = (0..40).map(|number| (format!("greedy{number}"), [192, 0, 2, 1]));
+    let of_others = (2..42).map(|number: u8| (format!("other{number}"), [192, 0, 2, number]));
+    let all = futures::future::join_all(of_one.chain(of_others).map(shown));
     let (found, ()) = tokio::join!(all, async {
         scene.provider.until_asked("/introspect", 32).await;
-        assert_eq!(scene.questions(), 32);
+        let asked = scene.provider.asked("/introspect");
+        let of_one = asked.iter().filter(|asked| asked.body.contains("greedy")).count();
+        assert_eq!((asked.len(), of_one), (32, 8));
         // Nobody does anything but wait: the time passes at once.
         tokio::time::pause();
     });

@@ -1,6 +1,5 @@
 //! All meters of a node, and the questions that its doors ask of them.
 
-use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ use super::{CallLimits, Limits};
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::owner::Owner;
-use crate::principal::Proof;
+use crate::principal::{Proof, network_of};
 
 /// All meters of a node.
 #[derive(Debug)]
@@ -212,12 +211,4 @@ fn places(bounded: &[Bounded]) -> Places {
         Some(bounded.meter.slots.sized(running_max))
     });
     Places(lines.collect())
-}
-
-/// Whoever has one IPv6 address has the 2^64 others of its network.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-    }
 }

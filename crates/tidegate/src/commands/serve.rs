@@ -132,5 +132,9 @@ pub(crate) async fn serve(
         server.ended().await;
         opened.close().await;
     };
-    shutdown.guard(ending).await
+    let ended = shutdown.guard(ending).await;
+    if ended.is_err() {
+        opened.close_at_once().await;
+    }
+    ended
 }

@@ -71,6 +71,9 @@ impl Stdio {
             served
         };
         let served = shutdown.guard(serving).await;
+        if served.is_err() {
+            opened.close_at_once().await;
+        }
         Ok(served?.context("a standard stream broke")?)
     }
 }

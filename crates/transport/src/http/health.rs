@@ -21,6 +21,8 @@ pub(super) async fn health() -> &'static str {
 pub(super) async fn ready(State(door): State<Arc<Door>>) -> impl IntoResponse {
     if door.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
+    } else if !door.service.registry().lets_calls_in() {
+        (StatusCode::SERVICE_UNAVAILABLE, "the audit log cannot be written\n")
     } else {
         (StatusCode::OK, "ready\n")
     }

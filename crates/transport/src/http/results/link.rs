@@ -5,17 +5,20 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use axum::extract::Query;
 use axum::http::Uri;
 use axum::http::request::Parts;
-use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind};
+use tidegate_core::{Caller, ErrorKind, Origin, Proof, Registry, TransportKind};
+use tidegate_mcp::RpcError;
 
-use super::super::identify::{Known, Shown};
+use super::super::identify::{Known, Refused, Shown};
 use super::super::protected::Challenge;
 use super::super::rest::{Kind, Parameter, Problem, Sort};
 use super::super::{Door, PeerAddress};
 use super::route::Route;
-use crate::standing::Standing;
+use crate::batch::Identity;
+use crate::standing::{Lapsed, Standing};
 
 /// Stands for the key of whoever made the link.
 pub(super) const LINK: Parameter = Parameter::new("link", Kind::Text, "A link to this one result, instead of a key");
@@ -40,7 +43,30 @@ pub(super) async fn caller(
         Proof::Anonymous => maker.origin.peer,
         _ => PeerAddress::of(&parts.extensions),
     };
-    Ok((Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker }, None))
+    let caller = Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker };
+    let maker = Maker { registry: door.service.registry().clone(), caller: caller.clone() };
+    Ok((caller, Some(Standing::new(Arc::new(maker)))))
+}
+
+/// Whoever made a link, while what it opened streams. No link outlives the configuration that its maker was let in by, so
+/// a key that is revoked takes its links with it. That the link's own time is over ends nothing that it began.
+struct Maker {
+    registry: Arc<Registry>,
+    caller: Caller,
+}
+
+#[async_trait]
+impl Identity for Maker {
+    async fn caller(&self) -> Result<Caller, RpcError> {
+        match self.is_let_in().await {
+            true => Ok(self.caller.clone()),
+            false => Err(Refused::from(Lapsed).error()),
+        }
+    }
+
+    async fn is_let_in(&self) -> bool {
+        self.registry.snapshot().is_of(&self.caller.principal)
+    }
 }
 
 /// The link of an address. Whether there is more than one is asked later, of those who are let in.

@@ -1,0 +1,114 @@
+//! Messages that are refused. Anybody may send any number of them, so of each network one in a minute has a line of its
+//! own, and those after it are counted into another one at the minute's end: the log is not theirs to fill.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tidegate_core::{TransportKind, network_of};
+use tokio::time::Instant;
+
+use crate::record::{Record, RefusedMessage};
+
+/// How long refusals are counted into one line.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Networks that are told apart in that time; all others count as one.
+const SOURCES_MAX: usize = 64;
+
+/// Refused messages since the first of which a line tells.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    since: Option<Instant>,
+    /// Those after the first, by where they came from.
+    repeated: HashMap<Source, Option<RefusedMessage>>,
+}
+
+/// Where messages come from, as far as it is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    Network(TransportKind, Option<IpAddr>),
+    Others,
+}
+
+impl Refusals {
+    /// Hears of one more: gives it back if it is to have a line of its own.
+    pub(crate) fn hear(&mut self, message: RefusedMessage, now: Instant) -> Option<RefusedMessage> {
+        self.since.get_or_insert(now);
+        let network = Source::Network(message.transport, message.address.map(network_of));
+        let has_room = self.repeated.len() < SOURCES_MAX || self.repeated.contains_key(&network);
+        let source = if has_room { network } else { Source::Others };
+        let Some(counted) = self.repeated.get_mut(&source) else {
+            self.repeated.insert(source, None);
+            return Some(message);
+        };
+        let times = counted.as_ref().map_or(0, |counted| counted.times) + message.times;
+        *counted = Some(RefusedMessage { times, ..message });
+        None
+    }
+
+    /// When those that were counted are to be told.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.since.map(|since| since + WINDOW)
+    }
+
+    /// The lines of those that were counted: where from and why is that of the last one of each network.
+    pub(crate) fn take(&mut self) -> Vec<Record> {
+        self.since = None;
+        let counted = self.repeated.drain().filter_map(|(source, counted)| {
+            let counted = counted?;
+            let address = counted.address.filter(|_| source != Source::Others);
+            Some(Record::now(RefusedMessage { address, ..counted }.into()))
+        });
+        counted.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::record::What;
+
+    fn message(address: impl Into<IpAddr>) -> RefusedMessage {
+        let address = Some(address.into());
+        RefusedMessage { transport: TransportKind::Rest, address, reason: "who?".to_owned(), times: 1 }
+    }
+
+    fn told(records: Vec<Record>) -> Vec<(Option<IpAddr>, u64)> {
+        let told = records.into_iter().map(|record| match record.what {
+            What::RefusedMessage(message) => (message.address, message.times),
+            _ => unreachable!("only refused messages are counted"),
+        });
+        let mut told: Vec<_> = told.collect();
+        told.sort();
+        told
+    }
+
+    #[test]
+    fn of_each_network_the_first_is_told_and_the_others_are_counted() {
+        let mut refusals = Refusals::default();
+        let now = Instant::now();
+        let addresses = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"];
+        let first = addresses.map(|address| refusals.hear(message(address.parse::<IpAddr>().unwrap()), now).is_some());
+        assert_eq!(first, [true, true, true, false, true]);
+        for _ in 0..9 {
+            assert!(refusals.hear(message([10, 0, 0, 1]), now).is_none());
+        }
+        assert_eq!(refusals.due(), Some(now + WINDOW));
+        let expected = [("10.0.0.1", 9), ("2001:db8::2", 1)].map(|(address, times)| (address.parse().ok(), times));
+        assert_eq!(told(refusals.take()), expected);
+        assert!(refusals.due().is_none() && refusals.take().is_empty());
+        assert!(refusals.hear(message([10, 0, 0, 1]), now).is_some());
+    }
+
+    #[test]
+    fn many_networks_make_few_lines() {
+        let mut refusals = Refusals::default();
+        let now = Instant::now();
+        let all: u32 = 10_000;
+        let own = (0..all).filter_map(|number| refusals.hear(message(Ipv4Addr::from_bits(number)), now)).count();
+        assert_eq!(own, SOURCES_MAX + 1);
+        assert_eq!(told(refusals.take()), [(None, u64::from(all) - own as u64)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! A file that is moved or deleted under the one who writes it, and messages that anybody may send.
+
+use std::fs;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_audit::{Head, VerifyOptions, verify};
+use tidegate_core::TransportKind;
+use tidegate_core::event::{Event, Subscriber as _};
+
+use crate::scene::{Place, Scene, shown, text, told};
+
+/// Waits until the head of the log at `place` knows the line `seq`, which is within a second or so of when it was written.
+async fn until_head_knows(place: &Place, seq: u64) {
+    while Head::read(&place.file(), None).unwrap().is_none_or(|head| head.seq < seq) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_was_moved_is_gone_on_with_in_a_new_one() {
+    let place = Place::new();
+    let scene = Scene::open(&place.options());
+    scene.ask_often(2).await;
+    let moved = place.file().with_extension("moved");
+    fs::rename(place.file(), &moved).unwrap();
+    until_head_knows(&place, 3).await;
+    while !place.file().exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    scene.ask_often(2).await;
+    scene.close().await;
+    assert_eq!((text(&moved).lines().count(), text(&place.file()).lines().count()), (3, 2));
+    let both = verify(&[moved, place.file()], &VerifyOptions::default()).unwrap();
+    assert_eq!((both.first, both.last.seq), (1, 5));
+    let error = verify(&[place.file()], &VerifyOptions::default()).unwrap_err().to_string();
+    assert!(error.ends_with("line 1: is number 4, and the head of the log knows lines from 1 on"), "{error}");
+    // Nor does a restart forget it.
+    let scene = Scene::open(&place.options());
+    scene.close().await;
+    assert!(verify(&[place.file()], &VerifyOptions::default()).is_err());
+}
+
+#[tokio::test]
+async fn who_is_refused_without_end_makes_two_lines() {
+    let place = Place::new();
+    let scene = Scene::open(&place.options());
+    let peer = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+    let refuse = |peer, reason| {
+        let transport = TransportKind::StreamableHttp;
+        scene.log.hear(Event::MessageRefused { transport, peer, reason });
+    };
+    for _ in 0..100_000 {
+        refuse(peer("192.0.2.1"), "the key or token is not valid");
+    }
+    refuse(peer("192.0.2.2"), "there is no method \"x\"");
+    scene.ask_often(1).await;
+    scene.close().await;
+    insta::assert_snapshot!(told(&place.file(), "times"), @r"
+    1 opened
+    2 refused_message
+    3 refused_message
+    4 call
+    5 refused_message 99999
+    ");
+    let last: Value = serde_json::from_str(shown(&place.file()).lines().last().unwrap()).unwrap();
+    assert_eq!((&last["address"], &last["reason"]), (&"192.0.2.1".into(), &"the key or token is not valid".into()));
+    assert_eq!(scene.figures().1, 0, "lines were dropped");
+    verify(&[place.file()], &VerifyOptions::default()).unwrap();
+}
