@@ -40,7 +40,7 @@ impl Authenticator for Doorkeeper {
         self.gate.load().local()
     }
 
-    fn asserting_headers(&self) -> Arc<[String]> {
+    fn asserting_headers(&self) -> Option<Arc<[String]>> {
         self.gate.load().asserting_headers()
     }
 

@@ -58,9 +58,9 @@ pub trait Authenticator: Send + Sync + 'static {
     /// The principal of the process's own user: stdio and the command line.
     fn local(&self) -> Arc<Principal>;
 
-    /// The names of the headers that may say who calls, in lower case.
-    fn asserting_headers(&self) -> Arc<[String]> {
-        Arc::new([])
+    /// The names of the headers that may say who calls, in lower case, if any may.
+    fn asserting_headers(&self) -> Option<Arc<[String]>> {
+        None
     }
 
     /// Whether anybody is ever refused; if not, only loopback may be listened on.

@@ -32,7 +32,7 @@ const ASSERTED_BYTES_MAX: usize = 1024;
 /// each message of a batch: in between a key may be revoked, and a role may lose what it had.
 #[derive(Clone)]
 pub(super) struct Shown {
-    bearer: Option<String>,
+    bearer: Option<Arc<str>>,
     asserted: Vec<(String, String)>,
     /// Who is at the other end of the connection, where it is one of TLS.
     tls: Option<Arc<TlsPeer>>,
@@ -94,10 +94,11 @@ impl Shown {
         transport: TransportKind,
         toolset: Option<String>,
     ) -> Self {
-        let asserted = asserted(headers, &door.options.authenticator.asserting_headers());
+        let asserting = door.options.authenticator.asserting_headers();
+        let asserted = asserting.map_or_else(Vec::new, |names| asserted(headers, &names));
         let origin = Origin { transport, peer: PeerAddress::of(extensions) };
         let tls = extensions.get::<Arc<TlsPeer>>().cloned();
-        Self { bearer: bearer(headers).map(str::to_owned), asserted, tls, origin, toolset }
+        Self { bearer: bearer(headers).map(Arc::from), asserted, tls, origin, toolset }
     }
 
     /// The caller by the gate and the registry of this moment, which belong together.

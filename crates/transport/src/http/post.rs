@@ -1,6 +1,7 @@
 //! POST: one message of a client, modern or legacy, and its answer.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -24,6 +25,8 @@ use crate::batch::with_callers;
 use crate::standing::{Lapsed, Standing};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Of a caller that was asked about so short a time ago nothing else would be heard.
+const ASKED_JUST_NOW: Duration = Duration::from_millis(10);
 /// `Tidegate-Trace: 1` has everything about the request logged, whatever the level.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("tidegate-trace");
 
@@ -38,15 +41,19 @@ struct Head {
 pub(super) async fn post(
     State(door): State<Arc<Door>>,
     Extension(shown): Extension<Shown>,
+    Extension(mut caller): Extension<Caller>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
+    let asked = Instant::now();
     let read = read_message(&parts.headers, body, &door, shown.origin).await;
-    // The body may have taken its time; what its sender may do is settled now.
-    let caller = match shown.caller(&door).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.response(&door, shown.origin),
-    };
+    // If the body took its time, what its sender may do is settled now.
+    if asked.elapsed() > ASKED_JUST_NOW {
+        caller = match shown.caller(&door).await {
+            Ok(caller) => caller,
+            Err(refused) => return refused.response(&door, shown.origin),
+        };
+    }
     let head = Head { accepts_events: accepts_events(&parts.headers), headers: parts.headers, caller, shown };
     match read {
         Ok(Ok(Incoming::Request(request))) => answer_request(&door, &head, request).await,

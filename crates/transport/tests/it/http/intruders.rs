@@ -234,8 +234,8 @@ impl Authenticator for Proxy {
         Principal::owner()
     }
 
-    fn asserting_headers(&self) -> Arc<[String]> {
-        Arc::new(["x-user".to_owned(), "x-groups".to_owned()])
+    fn asserting_headers(&self) -> Option<Arc<[String]>> {
+        Some(Arc::new(["x-user".to_owned(), "x-groups".to_owned()]))
     }
 
     fn is_configured(&self) -> bool {
