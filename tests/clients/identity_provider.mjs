@@ -41,9 +41,9 @@ const desk = {
 const program = (client) => ({ ...client, grant_types: ["client_credentials"], response_types: [], redirect_uris: [] });
 
 /** A key that signs tokens, as a JWK. */
-export function newKey(kid) {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  return { ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg: ALGORITHM };
+export function newKey(kid, namedCurve = "P-256", alg = ALGORITHM) {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve });
+  return { ...privateKey.export({ format: "jwk" }), kid, use: "sig", alg };
 }
 
 /** Status and text of what a form is answered, over a connection of its own: the provider hangs up on open ones. */
