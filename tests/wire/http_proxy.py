@@ -4,7 +4,8 @@
 
 It prints `listening on http://127.0.0.1:PORT/mcp`, the line the server itself prints, so that clients need not know which of
 the two they talk to. Bytes are passed on as they come, unread: a chunk, an SSE event or a disconnect reaches the other side
-when it happened. Beside that, a copy of the bytes is taken apart and each JSON-RPC message is recorded.
+when it happened. Beside that, a copy of the bytes is taken apart and each JSON-RPC message is recorded: what is said at
+UPSTREAM_URL and below it, and not at other doors of the same server.
 
 A WebSocket, and a session of HTTP+SSE with all its POSTs, is one conversation as standard input and output are: each has a
 recording of its own.
@@ -28,12 +29,18 @@ CHUNK_BYTES = 64 * 1024
 class Recordings:
     """Where what is seen is kept: one recording for the exchanges of Streamable HTTP, one for each long conversation."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, door: str):
         self._folder = folder
+        self._door = door
         self.exchanges = Recording(folder, "http")
         self.exchange_numbers = itertools.count()
         # HTTP+SSE: by the address to which the client posts its messages.
         self._sessions: dict[str, Recording] = {}
+
+    def is_of_door(self, target: str) -> bool:
+        """Whether this path leads to MCP, and not to another door of the same server."""
+        path = urlsplit(target).path
+        return path == self._door or path.startswith(f"{self._door}/")
 
     def begin_socket(self) -> Recording:
         return Recording(self._folder, "ws")
@@ -64,6 +71,7 @@ class Observer:
     def _start_exchange(self) -> None:
         self._exchange = next(self._recordings.exchange_numbers)
         self._session: Recording | None = None
+        self._is_mcp = True
         self._request_headers: dict[str, str] = {}
         self._response_headers: dict[str, str] = {}
         self._request_body = b""
@@ -111,7 +119,9 @@ class Observer:
     def _request_event(self, event: h11.Event) -> None:
         if isinstance(event, h11.Request):
             self._request_headers = headers_of(event)
-            self._session = self._recordings.session(event.target.decode("ascii"))
+            target = event.target.decode("ascii")
+            self._session = self._recordings.session(target)
+            self._is_mcp = self._recordings.is_of_door(target)
         elif isinstance(event, h11.Data):
             self._request_body += event.data
         elif isinstance(event, h11.EndOfMessage) and self._request_body:
@@ -144,6 +154,8 @@ class Observer:
                 self._record("server", text)
 
     def _record(self, sender: str, body: bytes) -> None:
+        if not self._is_mcp:
+            return
         if self._session:
             self._session.add(Message(sender, body.decode("utf-8", errors="replace")))
             return
@@ -177,8 +189,8 @@ async def pump(
 
 
 async def serve(folder: Path, upstream: str) -> None:
-    recordings = Recordings(folder)
     address = urlsplit(upstream)
+    recordings = Recordings(folder, address.path.rstrip("/"))
 
     async def connection(client_reader: asyncio.StreamReader, client_writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection(address.hostname, address.port)
