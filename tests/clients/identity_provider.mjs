@@ -25,8 +25,7 @@ export const STRANGER = { client_id: "stranger", client_secret: "of-the-stranger
 /** What a person uses; it is known already and has no secret. */
 export const DESK = { client_id: "desk" };
 const CLAIMS = {
-  // Signed tokens of a program name it as their subject anyway; what is told of opaque ones does not.
-  [IMPORTER.client_id]: { sub: IMPORTER.client_id, tenant: "Ann", groups: ["importers", "clerks"] },
+  [IMPORTER.client_id]: { tenant: "Ann", groups: ["importers", "clerks"] },
   [PERSON]: { tenant: PERSON, groups: ["clerks"] },
 };
 

@@ -121,7 +121,9 @@ impl Access {
     /// scopes.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
         self.admit(name, caller)?;
-        if self.asks_who && caller.principal.proof == Proof::Anonymous {
+        // Else whoever lacks a scope would only have to show nothing.
+        let asks_who = self.asks_who || !self.scopes.is_empty();
+        if asks_who && caller.principal.proof == Proof::Anonymous {
             let message = format!("{name:?} is for callers who have shown who they are");
             return Err(Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token."));
         }

@@ -168,6 +168,7 @@ impl Subscriber for Log {
                 outcome,
                 transport = job.caller().origin.transport.name(),
                 subject = job.principal().subject,
+                tenant = job.principal().tenant,
                 rows = job.rows(),
                 bytes = job.bytes(),
                 elapsed_ms = job.elapsed().as_millis() as u64,
@@ -181,6 +182,7 @@ impl Subscriber for Log {
                 level = level.name(),
                 measure = measure.name(),
                 subject = caller.principal.subject,
+                tenant = caller.principal.tenant,
                 "limit reached"
             ),
             Event::QueryEnded { database, elapsed, rows } => {

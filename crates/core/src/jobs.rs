@@ -56,11 +56,11 @@ impl Jobs {
         self.table.lock().open.len()
     }
 
-    /// How many jobs of the tenant of `caller` run or wait; of everybody, where it has none.
+    /// How many jobs of the tenant of `caller`, or of those without one, run or wait; of everybody, for the user of the
+    /// process.
     pub fn open_count_for(&self, caller: &Caller) -> usize {
         let table = self.table.lock();
-        let Some(tenant) = &caller.principal.tenant else { return table.open.len() };
-        table.open.values().filter(|job| job.principal().tenant.as_ref() == Some(tenant)).count()
+        table.open.values().filter(|job| is_of_its_tenant(caller, job.caller())).count()
     }
 
     /// The jobs of `caller`, newest first; everybody's of its tenant for one with the access `operator`.
@@ -99,7 +99,9 @@ impl Jobs {
 
 /// Whoever operates the node sees what others do, but nothing of another tenant; the user of the process sees it all.
 fn may_see(caller: &Caller, owner: &Caller) -> bool {
-    let is_of_its_tenant =
-        caller.principal.tenant == owner.principal.tenant || caller.principal.proof == Proof::Process;
-    caller.is_same_as(owner) || (caller.principal.grants.operates() && is_of_its_tenant)
+    caller.is_same_as(owner) || (caller.principal.grants.operates() && is_of_its_tenant(caller, owner))
+}
+
+fn is_of_its_tenant(caller: &Caller, owner: &Caller) -> bool {
+    caller.principal.tenant == owner.principal.tenant || caller.principal.proof == Proof::Process
 }

@@ -127,6 +127,8 @@ impl Introspector {
                 claims.retain(|_, value| !value.is_null());
                 if is_active { Told::Active(claims) } else { Told::Inactive }
             }
+            // Some answer so about what is no token of theirs, rather than that it is not active.
+            Err(Failure::Status(400)) => Told::Inactive,
             Err(failure) => {
                 self.tell(&failure);
                 Told::Nothing

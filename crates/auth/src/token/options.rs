@@ -35,6 +35,9 @@ pub struct Introspection {
     pub client_id: String,
     /// What proves it.
     pub client_secret: Secret,
+    /// Whether the answer must say that the token is for this node, as MCP asks. Without it any token of the issuer is
+    /// taken of which nothing is said.
+    pub needs_audience: bool,
 }
 
 impl fmt::Debug for TokenKey {
@@ -52,7 +55,8 @@ impl fmt::Debug for TokenKey {
 }
 
 /// How tokens are checked. Beside what stands here, a token must carry `sub` and `exp`; `nbf` is heeded if it is there.
-/// An issuer that is asked about a token need not tell `exp`, `iss` and `aud`; what it tells must fit.
+/// An issuer that is asked about a token need not tell `exp` and `iss`, nor `sub` if it tells `client_id`; what it tells
+/// must fit.
 #[derive(Debug, Clone)]
 pub struct TokenOptions {
     /// With what they are checked.

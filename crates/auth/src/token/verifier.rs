@@ -9,7 +9,7 @@ use super::Seconds;
 use super::algorithm::TokenAlgorithm;
 use super::error::TokenOptionsError;
 use super::key_ring::KeyRing;
-use super::options::{TokenKey, TokenOptions};
+use super::options::{Introspection, TokenKey, TokenOptions};
 
 /// More leeway would let expired tokens live on.
 const LEEWAY_SECONDS_MAX: u32 = 600;
@@ -24,6 +24,8 @@ pub(super) struct Verifier {
     audiences: Vec<String>,
     leeway: Seconds,
     tenant_claim: Option<String>,
+    /// Whether a token that is not said to be for anybody is for nobody.
+    needs_audience: bool,
 }
 
 /// What a good token says.
@@ -70,7 +72,9 @@ impl Verifier {
             let (seconds, seconds_max) = (leeway_seconds, LEEWAY_SECONDS_MAX);
             return Err(TokenOptionsError::LeewayTooLong { seconds, seconds_max });
         }
-        Ok(Self { algorithms, issuer, audiences, leeway: Seconds::from(leeway_seconds), tenant_claim })
+        let leeway = Seconds::from(leeway_seconds);
+        let needs_audience = !matches!(key, TokenKey::Introspection(Introspection { needs_audience: false, .. }));
+        Ok(Self { algorithms, issuer, audiences, leeway, tenant_claim, needs_audience })
     }
 
     /// What `token` says, if it is good at `now` by one of `keys`.
@@ -89,12 +93,13 @@ impl Verifier {
 
     /// What a signed token with these claims says, if they are good at `now`.
     fn accept(&self, claims: Map<String, Value>, now: Seconds) -> Option<Verified> {
-        let is_good = claims.contains_key("exp") && claims.contains_key("aud") && claims.contains_key("iss");
+        let is_good = ["sub", "exp", "aud", "iss"].iter().all(|name| claims.contains_key(*name));
         self.accept_told(claims, now).filter(|_| is_good)
     }
 
     /// The same of claims that the issuer told about a token when it was asked. It knows when the token ends, so it
-    /// need not say so; what it says must fit.
+    /// need not say so; what it says must fit. Of a client that acts for itself it may tell no other subject
+    /// ([RFC 7662, 2.2](https://www.rfc-editor.org/rfc/rfc7662#section-2.2)).
     pub(super) fn accept_told(&self, claims: Map<String, Value>, now: Seconds) -> Option<Verified> {
         let good_until = match claims.get("exp") {
             Some(until) => until.as_f64()? + self.leeway,
@@ -105,14 +110,15 @@ impl Verifier {
             None => Seconds::NEG_INFINITY,
         };
         let is_for_us = match claims.get("aud") {
-            None => true,
+            None => !self.needs_audience,
             Some(Value::String(audience)) => self.audiences.contains(audience),
             Some(Value::Array(audiences)) => audiences.iter().any(|audience| self.is_ours(audience)),
             Some(_) => false,
         };
         let is_from_issuer = claims.get("iss").is_none_or(|issuer| *issuer == *self.issuer);
         let is_good = good_from <= now && now < good_until && is_for_us && is_from_issuer;
-        let subject = claims.get("sub")?.as_str().filter(|name| is_name(name))?.to_owned();
+        let subject = claims.get("sub").or_else(|| claims.get("client_id"))?;
+        let subject = subject.as_str().filter(|name| is_name(name))?.to_owned();
         let tenant = match self.tenant_claim.as_ref().and_then(|name| claims.get(name)) {
             None | Some(Value::Null) => None,
             // A tenant that cannot be read must not become no tenant.

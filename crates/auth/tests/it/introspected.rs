@@ -18,11 +18,16 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        Self::with(true).await
+    }
+
+    async fn with(needs_audience: bool) -> Self {
         let (provider, clock) = (Provider::start().await, MovedClock::new());
         let asked = Introspection {
             url: provider.at("/introspect"),
             client_id: "tide gate".to_owned(),
             client_secret: Secret::new("hunter/2"),
+            needs_audience,
         };
         let tokens = token_options(TokenKey::Introspection(asked), &[]);
         let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
@@ -31,8 +36,11 @@ impl Scene {
         Self { provider, clock, gate: Gate::new(options).unwrap() }
     }
 
-    /// From now on each token is `told`.
-    fn tell(&self, told: Value) {
+    /// From now on each token is `told`, and for us unless that is said otherwise.
+    fn tell(&self, mut told: Value) {
+        if let Some(told) = told.as_object_mut() {
+            told.entry("aud").or_insert_with(|| AUDIENCE.into());
+        }
         self.provider.answer("/introspect", 200, "", told);
     }
 
@@ -69,10 +77,14 @@ async fn what_it_tells_must_fit() {
         (json!({ "active": true, "sub": "ada", "iss": "https://other.example" }), false),
         (json!({ "active": true, "sub": "ada", "aud": "https://other.example" }), false),
         (json!({ "active": true, "sub": "ada", "aud": [] }), false),
+        (json!({ "active": true, "sub": "ada", "aud": null }), false),
         (json!({ "active": true, "sub": "ada", "exp": NOW - 31 }), false),
         (json!({ "active": true, "sub": "ada", "exp": "soon" }), false),
         (json!({ "active": true, "sub": "ada", "nbf": NOW + 31 }), false),
         (json!({ "active": true, "sub": "ada", "tenant": 7 }), false),
+        (json!({ "active": true, "client_id": "importer" }), true),
+        (json!({ "active": true, "client_id": "importer", "sub": "" }), false),
+        (json!({ "active": true, "client_id": 7 }), false),
         (json!({ "active": true }), false),
         (json!({ "active": "true", "sub": "ada" }), false),
         (json!({ "sub": "ada" }), false),
@@ -83,6 +95,34 @@ async fn what_it_tells_must_fit() {
         scene.tell(told.clone());
         assert_eq!(shown(&scene.gate, "token").await.is_ok(), is_good, "{told}");
     }
+}
+
+#[tokio::test]
+async fn an_audience_need_not_be_told_where_the_owner_says_so() {
+    let scene = Scene::with(false).await;
+    for (aud, is_good) in [(Value::Null, true), (json!(AUDIENCE), true), (json!("https://other.example"), false)] {
+        scene.tell(json!({ "active": true, "sub": "ada", "aud": aud }));
+        assert_eq!(shown(&scene.gate, &format!("token-{is_good}-{}", scene.questions())).await.is_ok(), is_good);
+    }
+}
+
+#[tokio::test]
+async fn what_the_issuer_takes_for_no_token_is_not_asked_about_each_time() {
+    let scene = Scene::new().await;
+    scene.provider.answer("/introspect", 400, "", json!({ "error": "unsupported_token_type" }));
+    for _ in 0..3 {
+        assert_eq!(shown(&scene.gate, "token").await, Err(INVALID));
+    }
+    assert_eq!(scene.questions(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_acts_for_itself_is_its_own_subject() {
+    let scene = Scene::new().await;
+    scene.tell(json!({ "active": true, "client_id": "importer", "sub": null }));
+    assert_eq!(shown(&scene.gate, "token").await.unwrap().subject, "importer");
+    scene.tell(json!({ "active": true, "client_id": "importer", "sub": "ada" }));
+    assert_eq!(shown(&scene.gate, "another").await.unwrap().subject, "ada");
 }
 
 #[tokio::test]

@@ -199,6 +199,7 @@ fn whoever_asks_says_who_asks() {
             url: url.to_owned(),
             client_id: id.to_owned(),
             client_secret: Secret::new(secret),
+            needs_audience: true,
         })
     };
     let url = "https://login.example.com/introspect";

@@ -97,6 +97,7 @@ fn claims_decide() {
         ("an empty list of audiences", json!({ "aud": [] }), false),
         ("an audience in an object", json!({ "aud": { "is": AUDIENCE } }), false),
         ("no subject", json!({ "sub": null }), false),
+        ("no subject but a client", json!({ "sub": null, "client_id": "importer" }), false),
         ("an empty subject", json!({ "sub": "" }), false),
         ("a blank subject", json!({ "sub": "  " }), false),
         ("a number as subject", json!({ "sub": 7 }), false),

@@ -64,7 +64,8 @@ fn key(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Problem>) -> Opt
         if let Some(asked) = &entry.introspection {
             let (url, client_id) = (asked.url.clone(), asked.client_id.clone());
             let client_secret = asked.client_secret.0.clone();
-            return Some(TokenKey::Introspection(Introspection { url, client_id, client_secret }));
+            let needs_audience = asked.needs_audience.unwrap_or(true);
+            return Some(TokenKey::Introspection(Introspection { url, client_id, client_secret, needs_audience }));
         }
         return Some(TokenKey::Discovery);
     }

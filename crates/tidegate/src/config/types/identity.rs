@@ -118,6 +118,9 @@ pub(crate) struct IntrospectionEntry {
     pub(crate) client_id: String,
     /// What proves it. Write it as ${VARIABLE} or ${file:PATH}.
     pub(crate) client_secret: SecretText,
+    /// Whether the answer must say for whom the token is (aud); true unless said. Where it is false, a token of which the
+    /// issuer does not say so is taken, whatever it was made for.
+    pub(crate) needs_audience: Option<bool>,
 }
 
 /// What clients of OAuth are told (RFC 9728).
