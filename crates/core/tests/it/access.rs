@@ -117,6 +117,16 @@ async fn what_asks_who_calls_is_in_no_list_of_nobodys_and_says_so_when_called() 
 }
 
 #[tokio::test]
+async fn scopes_are_not_escaped_by_showing_nothing() {
+    let scoped = Access { scopes: vec!["data:write".to_owned()], ..Access::default() };
+    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("change", "").with_access(scoped)));
+    let nobody = Caller::new(Principal::anonymous(), Origin { transport: TransportKind::StreamableHttp, peer: None });
+    let refused = host.ask(called_by(&nobody, tool_call("change"))).await;
+    assert!(refused.starts_with("refused unauthenticated: "), "{refused}");
+    assert_eq!(host.registry.snapshot().tools(&nobody).count(), 1, "a client may ask its user to log in");
+}
+
+#[tokio::test]
 async fn whoever_brought_an_entry_may_say_whom_it_is_for() {
     let only_for = OnlyFor::new(|principal| principal.subject == "ann");
     let access = Access { only_for: Some(only_for), ..Access::default() };

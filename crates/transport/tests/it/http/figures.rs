@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::json;
-use tidegate_core::event::Events;
-use tidegate_core::{StoredFigures, StoredResults};
+use tidegate_core::event::{Event, Events, Subscriber};
+use tidegate_core::{AuditFigures, AuditLine, Auditor, Error, ErrorKind, Job, StoredFigures, StoredResults};
 use tidegate_mcp::Revision;
 use tidegate_transport::Metrics;
 use tidegate_transport::http::HttpOptions;
@@ -38,6 +39,38 @@ async fn the_process_lives_and_takes_calls() {
     for (path, text) in [("/health", "ok\n"), ("/ready", "ready\n")] {
         let answer = connection.ask(&wire::request("GET", path, &[], b"")).await;
         assert_eq!((answer.head.status, answer.text()), (200, text));
+    }
+}
+
+/// An auditor whose disk is full.
+struct Stuck;
+
+impl Subscriber for Stuck {
+    fn hear(&self, _: Event<'_>) {}
+}
+
+#[async_trait]
+impl Auditor for Stuck {
+    async fn reserve(&self) -> Result<Box<dyn AuditLine>, Error> {
+        Err(Error::new(ErrorKind::Unavailable, "the disk is full"))
+    }
+
+    fn ended_without_room(&self, _: &Job, _: &'static str) {}
+
+    fn figures(&self) -> AuditFigures {
+        AuditFigures { is_blocked: true, ..AuditFigures::default() }
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_write_down_what_is_called_is_not_ready() {
+    let metrics = Arc::new(Metrics::new());
+    let host = Host::heard_by(Events::new([metrics.clone() as Arc<dyn Subscriber>]).audited_by(Arc::new(Stuck)));
+    let server = Server::of(host, metrics, HttpOptions::default()).await;
+    let mut connection = server.connect().await;
+    for (path, told) in [("/health", (200, "ok\n")), ("/ready", (503, "the audit log cannot be written\n"))] {
+        let answer = connection.ask(&wire::request("GET", path, &[], b"")).await;
+        assert_eq!((answer.head.status, answer.text()), told);
     }
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{Caller, Grants, Links, Origin, Principal, Proof, TransportKind};
+use tidegate_core::{Caller, Grants, Links, Origin, Principal, Proof, SnapshotBuilder, TransportKind};
 use tidegate_transport::http::HttpOptions;
 
-use super::scene::{ABSENT, ASKED, COMPLETE, heard_by, request, with};
+use super::scene::{ABSENT, ASKED, COMPLETE, RUNNING, data, heard_by, request, with};
 use crate::http::identity::asking;
 use crate::http::rest::scene::problem;
 
@@ -27,7 +27,7 @@ impl Links for Opener {
             _ => return None,
         };
         let origin = Origin { transport: TransportKind::StreamableHttp, peer: Some(MAKERS_ADDRESS) };
-        [ASKED, COMPLETE].contains(&id).then(|| Caller::new(principal, origin))
+        [ASKED, COMPLETE, RUNNING].contains(&id).then(|| Caller::new(principal, origin))
     }
 }
 
@@ -67,6 +67,19 @@ async fn a_link_stands_for_its_maker() {
     made-by-bea      "bea" "rest" "127.0.0.1"
     made-by-nobody   "anonymous" "rest" "192.0.2.7"
     "#);
+}
+
+/// As a key that is revoked enters one.
+#[tokio::test]
+async fn what_a_link_began_ends_once_another_configuration_is_entered() {
+    let server = with(options()).await;
+    let mut connection = server.connect().await;
+    connection.send(&request("GET", &format!("{}?link=made-by-bea", data(RUNNING)), &[])).await;
+    assert_eq!(connection.head().await.status, 200);
+    connection.chunk().await.unwrap();
+    server.host.service.registry().swap(SnapshotBuilder::new().generation(1).build());
+    connection.until_broken().await;
+    server.until_open_calls(0).await;
 }
 
 #[tokio::test]
