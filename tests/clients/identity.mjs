@@ -200,6 +200,7 @@ async function checkIntrospection(provider) {
   const another = await IdentityProvider.start([newKey("another")]);
   const bad = {
     "for another resource": await provider.token(IMPORTER, { ...good, resource: ELSEWHERE }),
+    "for none": await provider.token(IMPORTER),
     "of another issuer": await another.token(IMPORTER, good),
     "that is signed, about which the provider is not to be asked": await provider.token(IMPORTER, { ...good, format: "jwt" }),
     "of no one": "garbage",
