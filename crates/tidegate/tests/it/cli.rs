@@ -31,6 +31,7 @@ mod serve;
 mod server;
 mod stdio;
 mod tasks;
+mod tls;
 mod tokens;
 mod tools;
 
