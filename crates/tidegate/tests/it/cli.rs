@@ -29,6 +29,7 @@ mod reload;
 mod results;
 mod serve;
 mod server;
+mod signals;
 mod stdio;
 mod tasks;
 mod tls;
