@@ -21,6 +21,7 @@ mod help;
 mod identity;
 mod listening;
 mod matrix;
+mod neighbours;
 mod pg_handlers;
 mod pg_kit;
 mod postgres;
