@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod asked;
+mod asking_who;
 mod audit;
 mod call;
 mod client;
