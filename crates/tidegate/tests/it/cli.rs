@@ -26,6 +26,7 @@ mod neighbours;
 mod pg_handlers;
 mod pg_kit;
 mod postgres;
+mod proxy;
 mod query;
 mod reload;
 mod results;
