@@ -116,7 +116,7 @@ impl Access {
     /// Asks whether `caller` may reach the entry of that name.
     ///
     /// # Errors
-    /// `Unauthenticated` when an anonymous caller lacks an access name, else `Forbidden`. A registry turns
+    /// `Unauthenticated` when an anonymous caller lacks an access name or scopes, else `Forbidden`. A registry turns
     /// both into "not found" for entries that are hidden from the caller, but for those that ask who it is, or for
     /// scopes.
     pub fn authorize(&self, name: &str, caller: &Caller) -> Result<(), Error> {
@@ -176,7 +176,8 @@ impl Access {
 
     /// Whether it demands nothing of who calls and from where.
     pub(crate) fn is_open(&self) -> bool {
-        self.names.is_empty() && self.acl == Acl::default() && !self.asks_who && self.only_for.is_none()
+        let asks_for_nothing = self.names.is_empty() && self.scopes.is_empty() && !self.asks_who;
+        asks_for_nothing && self.acl == Acl::default() && self.only_for.is_none()
     }
 
     fn is_in_door(&self, name: &str, caller: &Caller) -> bool {

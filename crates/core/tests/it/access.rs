@@ -1,10 +1,11 @@
 //! Who may see and call what, and from where: asked at list and at call, and silent about what is hidden.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{
-    Access, Acl, Allowed, CacheHint, Caller, CompletionRequest, Grants, Network, OnlyFor, Origin, Principal, Reference,
-    ResourceTemplate, SnapshotBuilder, Target, Tool, Toolset, TransportKind, UriTemplate,
+    Access, Acl, Allowed, CacheHint, Caller, CompletionRequest, Grants, Network, OnlyFor, Origin, Principal, Proof,
+    Reference, ResourceTemplate, SnapshotBuilder, Target, Tool, Toolset, TransportKind, UriTemplate,
 };
 
 use crate::host::{
@@ -124,6 +125,44 @@ async fn scopes_are_not_escaped_by_showing_nothing() {
     let refused = host.ask(called_by(&nobody, tool_call("change"))).await;
     assert!(refused.starts_with("refused unauthenticated: "), "{refused}");
     assert_eq!(host.registry.snapshot().tools(&nobody).count(), 1, "a client may ask its user to log in");
+}
+
+#[tokio::test]
+async fn scopes_are_asked_of_tokens_alone() {
+    let access = Access { scopes: vec!["data:write".to_owned()], ..Access::default() };
+    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("change", "").with_access(access)));
+    let by = |proof: Proof, scope: Option<&str>| {
+        let mut principal = Principal::new("ann", proof, Arc::new(Grants::open()));
+        principal.claims.extend(scope.map(|scope| ("scope".to_owned(), scope.into())));
+        Caller::new(Arc::new(principal), Origin { transport: TransportKind::StreamableHttp, peer: None })
+    };
+    let mut told = String::new();
+    for (proof, scope) in [
+        (Proof::Token, Some("data:read data:write")),
+        (Proof::Token, Some("data:read")),
+        (Proof::Token, None),
+        (Proof::Key, None),
+        (Proof::Certificate, None),
+        (Proof::Proxy, None),
+        (Proof::Process, None),
+    ] {
+        let caller = by(proof, scope);
+        assert_eq!(names(&host, &caller), ["change"], "lists show it all the same");
+        let answer = host.ask(called_by(&caller, tool_call("change"))).await;
+        let (name, said) = (proof.name(), answer.split(':').next().unwrap_or_default());
+        let said = if answer.ends_with("done {}") { "done" } else { said };
+        told.push_str(&format!("{name} {}: {said}\n", scope.unwrap_or("-")));
+    }
+    insta::assert_snapshot!(told, @r"
+    token data:read data:write: done
+    token data:read: refused forbidden
+    token -: refused forbidden
+    key -: done
+    certificate -: done
+    proxy -: done
+    process -: done
+    ");
+    assert!(!host.registry.snapshot().cache().public, "what depends on who calls is nothing for shared caches");
 }
 
 #[tokio::test]

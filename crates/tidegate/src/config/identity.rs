@@ -122,7 +122,7 @@ fn locked_out(config: &Config) -> Option<&'static str> {
     if config.auth.is_some() && !lets_in {
         return Some("auth names no keys, no tokens and no anonymous roles: over HTTP nobody is let in");
     }
-    let is_asked_for = config.tools.iter().any(|tool| !tool.access.is_empty());
+    let is_asked_for = config.tools.iter().any(|tool| !tool.access.is_empty() || !tool.scopes.is_empty());
     (is_asked_for && !lets_in)
         .then_some("tools demand access, but auth names no keys and no tokens: over HTTP nobody can hold any")
 }

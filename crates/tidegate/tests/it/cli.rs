@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod asked;
+mod asking_who;
 mod audit;
 mod call;
 mod client;
@@ -21,16 +22,20 @@ mod help;
 mod identity;
 mod listening;
 mod matrix;
+mod neighbours;
 mod pg_handlers;
 mod pg_kit;
 mod postgres;
+mod proxy;
 mod query;
 mod reload;
 mod results;
 mod serve;
 mod server;
+mod signals;
 mod stdio;
 mod tasks;
+mod tls;
 mod tokens;
 mod tools;
 

@@ -146,9 +146,18 @@ async fn serve_connection(
 /// Says why there is no connection. Who only looks whether the port is open is none of anybody's affairs.
 fn tell_of_handshake(door: &Door, peer: SocketAddr, error: &std::io::Error) {
     use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
-    if !matches!(error.kind(), ConnectionReset | UnexpectedEof) {
-        door.tell_of_refusal(origin(peer), &format!("no TLS handshake: {error}"));
+    if matches!(error.kind(), ConnectionReset | UnexpectedEof) {
+        return;
     }
+    let why =
+        if is_no_tls(error) { "what came is not TLS, but perhaps plain HTTP".to_owned() } else { error.to_string() };
+    door.tell_of_refusal(origin(peer), &format!("no TLS handshake: {why}"));
+}
+
+/// Whether not even the first byte was one of TLS.
+fn is_no_tls(error: &std::io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
 }
 
 fn origin(peer: SocketAddr) -> Origin {

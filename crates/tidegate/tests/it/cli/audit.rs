@@ -2,10 +2,13 @@
 
 use std::fs;
 
+use reqwest::Client;
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::StreamableHttpClientTransport;
+use serde_json::{Value, json};
 
+use super::foreign::serve;
 use super::server::Server;
 use super::{Configured, tidegate};
 
@@ -55,6 +58,45 @@ async fn what_a_node_answers_is_written_down_screened_and_fenced() {
     let changed = configured.run(&["audit", "verify"]);
     assert_eq!(changed.code, Some(1));
     assert!(changed.stderr.contains("audit.jsonl: line ") && changed.stderr.contains("was changed"), "{changed:?}");
+}
+
+const WITH_VALUES: &str = "
+databases: [{name: shop, files: shop}]
+built_in: []
+tools:
+  - name: orders_of
+    description: O
+    sql: SELECT id FROM orders WHERE customer = :customer AND :pin <> '' AND :api_token <> '' ORDER BY id
+    input: {customer: {type: string}, pin: {type: string}, api_token: {type: string}}
+  - {name: badge, description: B, sql: \"SELECT 'EMP-123456' AS badge\"}
+audit: {file: audit.jsonl, arguments: true, redact: [PIN]}
+secrets: {rules: [{name: badge, pattern: 'EMP-[0-9]{6}'}], action: refuse}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_arguments_are_written_down_but_no_secrets_and_an_answer_with_one_is_refused() {
+    let configured = Configured::new(WITH_VALUES);
+    let server = serve(&configured);
+    let call = async |tool: &str, arguments: Value| {
+        let url = server.url.replace("/mcp", &format!("/rest/tools/{tool}/call"));
+        let response = Client::new().post(url).json(&arguments).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap_or_default())
+    };
+    let (status, rows) = call("orders_of", json!({"customer": "Ann", "pin": "4711", "api_token": "hunter2"})).await;
+    assert!(status == 200 && rows.contains(r#"[{"id":1},{"id":3}]"#), "{status} {rows}");
+    let (status, refused) = call("badge", json!({})).await;
+    assert!(status != 200 && !refused.contains("EMP-"), "{status} {refused}");
+    server.signal("TERM");
+    assert_eq!(server.ended().0.code(), Some(0));
+    assert_eq!(configured.run(&["audit", "verify"]).code, Some(0));
+    let log = fs::read_to_string(configured.folder().join("audit.jsonl")).unwrap();
+    assert!(!["4711", "hunter2", "EMP-"].iter().any(|hidden| log.contains(hidden)), "{log}");
+    let of = |tool: &str| {
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["target"]["name"] == tool).collect::<Vec<_>>()
+    };
+    assert_eq!(of("orders_of")[0]["arguments"], json!({"customer": "Ann", "pin": "***", "api_token": "***"}));
+    assert!(of("badge").len() == 1 && of("badge")[0]["outcome"] != "done", "{log}");
 }
 
 #[test]

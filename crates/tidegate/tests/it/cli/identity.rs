@@ -1,8 +1,9 @@
 //! Keys over HTTP: who shows one reaches what its roles say, and who shows none learns nothing.
 
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::results::ENDLESS;
 use super::server::Server;
 use super::{Configured, tidegate};
 
@@ -85,6 +86,22 @@ impl Node {
         (status, response.json().await.unwrap())
     }
 
+    /// An answer without an end, which has begun.
+    async fn endless(&self, key: &str) -> Response {
+        let question = json!({"database": "shop", "sql": ENDLESS, "max_rows": 1_000_000_000_000_u64});
+        let request = Client::new().post(self.server.url.replace("/mcp", "/rest/sql")).bearer_auth(key);
+        begun(request.header("accept", "application/x-ndjson").json(&question)).await
+    }
+
+    /// The same as a stored result that is still written, by its link alone.
+    async fn endless_by_link(&self, key: &str) -> Response {
+        let question = json!({"database": "shop", "sql": ENDLESS, "delivery": "blocks"});
+        let request = Client::new().post(self.server.url.replace("/mcp", "/rest/sql")).bearer_auth(key);
+        let answer: Value = request.json(&question).send().await.unwrap().json().await.unwrap();
+        let link = answer["structured"]["links"]["data"].as_str().unwrap();
+        begun(Client::new().get(self.server.url.replace("/mcp", &format!("{link}&format=ndjson")))).await
+    }
+
     async fn tools(&self, door: &str, key: &str) -> Vec<String> {
         let (_, answer) = self.ask(door, Some(key), "tools/list", json!({})).await;
         let tools = answer["result"]["tools"].as_array().unwrap().iter();
@@ -96,6 +113,14 @@ impl Node {
         let text = answer["result"]["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
         text.unwrap().to_owned()
     }
+}
+
+/// An answer, when its first bytes are there.
+async fn begun(request: RequestBuilder) -> Response {
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    assert!(response.chunk().await.unwrap().is_some());
+    response
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,6 +186,30 @@ async fn a_revoked_key_ends_at_once() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     node.refuses(Some(&key)).await;
     assert!(node.configured.run(&["key", "list"]).stdout.contains("revoked"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_ends_what_was_begun_with_it_and_nobody_elses() {
+    let further = "limits: {timeout: 1h}\nresults: {folder: spool, keep_free: 0B}\n";
+    let node = Node::over(Configured::new(&format!("{CONFIGURATION}{further}")));
+    let (ann, bob) = (node.key("ann", "analyst").await, node.key("bob", "analyst").await);
+    let mut hers = node.endless(&ann).await;
+    let with_his_key = [node.endless(&bob).await, node.endless_by_link(&bob).await];
+    let ran = node.configured.run(&["key", "revoke", "bob"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for mut his in with_his_key {
+        let heard_out = async {
+            while let Ok(piece) = his.chunk().await {
+                assert!(piece.is_some(), "a part is taken for the whole");
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(60), heard_out).await.expect("it is told more and more");
+    }
+    // More than was on its way already.
+    let mut bytes = 0;
+    while bytes < 16 * 1024 * 1024 {
+        bytes += hers.chunk().await.unwrap().unwrap().len();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

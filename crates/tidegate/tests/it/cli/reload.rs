@@ -9,7 +9,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use tokio::sync::Notify;
 
-use super::server::Server;
+use super::server::{Server, within_reason};
 use super::{Configured, tidegate};
 
 const BEFORE: &str = "databases: [{name: shop, files: shop}]\nbuilt_in: []\n";
@@ -172,13 +172,4 @@ fn serve(configured: &Configured) -> Server {
         "--log",
         "error",
     ]))
-}
-
-/// Waits until `holds`, and fails when that takes far longer than it should on a busy machine.
-async fn within_reason(holds: impl AsyncFn() -> bool) {
-    let began = std::time::Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing changes");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
 }

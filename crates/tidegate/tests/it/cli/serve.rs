@@ -1,12 +1,13 @@
 //! `tidegate serve`.
 
+use reqwest::Client;
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::transport::StreamableHttpClientTransport;
 use serde_json::json;
 
 use super::server::Server;
-use super::{Shop, run, tidegate};
+use super::{Configured, Shop, foreign, run, tidegate};
 
 fn serve(shop: &Shop) -> Server {
     Server::start(tidegate().args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]).arg(shop.path()))
@@ -39,6 +40,28 @@ fn listening_beyond_this_machine_is_refused() {
 
     or listen on 127.0.0.1:7070 and let others in through a tunnel (ssh -L 7070:127.0.0.1:7070 THIS-MACHINE).
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_names_of_this_machine_and_those_that_are_listed_lead_to_it() {
+    let lists = "server: {allow_hosts: [data.example.com], allow_origins: ['https://app.example.com']}\n";
+    let configured = Configured::new(&format!("databases: [{{name: shop, files: shop}}]\n{lists}"));
+    let server = foreign::serve(&configured);
+    for (host, origin, is_let_in) in [
+        ("localhost", None, true),
+        ("data.example.com:7070", Some("https://app.example.com"), true),
+        ("data.example.com", Some("http://localhost:3000"), true),
+        ("evil.example.com", None, false),
+        ("localhost", Some("https://evil.example.com"), false),
+        ("localhost", Some("null"), false),
+    ] {
+        for path in ["/mcp", "/mcp/sse", "/rest/tools", "/results/1", "/health", "/metrics"] {
+            let request = Client::new().get(server.url.replace("/mcp", path)).header("host", host);
+            let request = origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
+            let answered = request.send().await.unwrap().status();
+            assert_eq!(answered != 403, is_let_in, "{path} of {host} for {origin:?}: {answered}");
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! A server that runs beside a test.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than a server may take to end, on a busy machine too.
 const END_WITHIN: Duration = Duration::from_secs(30);
+/// Longer than a change may take to be seen, on a busy machine too.
+const CHANGE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A server that listens; it is killed when the test is over.
 pub(super) struct Server {
@@ -33,6 +36,25 @@ impl Server {
         server
     }
 
+    /// Where it listens, without what stands around it in the URL.
+    pub(super) fn address(&self) -> SocketAddr {
+        let address = self.url.split("://").nth(1).and_then(|rest| rest.strip_suffix("/mcp"));
+        address.unwrap().parse().unwrap()
+    }
+
+    /// Reads what it says on standard error up to a line with `words`, and gives that line.
+    pub(super) fn says(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "it ended: {said}");
+            if line.contains(words) {
+                return line;
+            }
+            said.push_str(&line);
+        }
+    }
+
     pub(super) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
@@ -51,6 +73,15 @@ impl Server {
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).unwrap();
         (status, said)
+    }
+}
+
+/// Waits until `holds`, and fails when that takes far longer than it should on a busy machine.
+pub(super) async fn within_reason(holds: impl AsyncFn() -> bool) {
+    let began = Instant::now();
+    while !holds().await {
+        assert!(began.elapsed() < CHANGE_WITHIN, "nothing changes");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

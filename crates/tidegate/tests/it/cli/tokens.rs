@@ -170,6 +170,29 @@ async fn a_bad_token_learns_nothing() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_is_for_development_says_so_loudly() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let configured = Configured::new("");
+    let ran = configured.run(&["token", "key"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("FOR DEVELOPMENT ONLY: whoever has development-key.pem is whoever it likes"),
+        "{ran:?}"
+    );
+    let key = std::fs::metadata(configured.folder().join("development-key.pem")).unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600, "its owner alone reads it");
+    assert_eq!(configured.run(&["token", "key"]).code, Some(2), "no key is written over");
+    configured.write(&ran.stdout);
+    let checked = configured.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    assert!(checked.stderr.contains("auth.tokens takes tokens of a development key"), "{checked:?}");
+    let ran = configured.run(&["token", "new", "--subject", "ann"]);
+    assert_eq!((ran.code, ran.stdout.trim().split('.').count()), (Some(0), 3), "{ran:?}");
+    assert!(ran.stderr.starts_with("FOR DEVELOPMENT ONLY: a token of ann") && !ran.stderr.contains(ran.stdout.trim()));
+}
+
 #[test]
 fn a_set_of_keys_that_is_none_is_told_without_what_it_holds() {
     let configured = Configured::new(&format!("{CONFIGURATION}    jwks: keys.jwks\n"));

@@ -42,6 +42,40 @@ fn a_policy_holds_for_whoever_asks() {
     assert_eq!(ask("auth: {local: [auditor]}\n"), "id,customer,amount\r\n1,Ann,12.5\r\n2,Bob,7.0\r\n3,Ann,\r\n");
 }
 
+#[test]
+fn columns_are_as_the_strictest_policy_has_them_by_whatever_way_they_are_asked() {
+    let offers = "tools: [{name: orders_all, description: O, sql: SELECT * FROM orders ORDER BY id}]\n";
+    let shop = |policies: &str| Configured::new(&format!("{SHOP}{policies}{offers}"));
+    let call = |configured: &Configured, arguments: &[&str]| {
+        let ran = configured.run(&[&["call"], arguments].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout.replace("\r\n", "\n")
+    };
+    // The same value has the same hash, so that tables are joined; and it is no value.
+    let hashed = shop("      - {table: orders, columns: {customer: hash, amount: {keep_first: 1}}}\n");
+    let pairs = "sql=SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.customer = b.customer ORDER BY 1, 2";
+    assert_eq!(call(&hashed, &["sql", pairs, "format=csv"]), "id,other\n1,1\n1,3\n2,2\n3,1\n3,3\n");
+    let found = call(&hashed, &["query", "table=orders", "where=customer = 'Ann'"]);
+    assert_eq!(found.trim_end(), "[]");
+    let rows = call(&hashed, &["orders_all", "format=csv"]);
+    let customers: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.split(',').nth(1)).collect();
+    assert!(customers.iter().all(|hash| hash.len() == 16) && customers[0] == customers[2], "{rows}");
+    assert!(rows.contains(",1***\n") && rows.contains(",7**\n"), "{rows}");
+
+    let strict = shop(
+        "      - {table: '*', columns: {amount: null}}\n      - {table: orders, rows: 'id < 3', columns: {amount: {keep_last: 1}}}\n      \
+         - {table: orders, rows: 'id > 1', columns: {customer: deny}}\n      - {table: orders, columns: {customer: hash}}\n",
+    );
+    assert_eq!(call(&strict, &["orders_all", "format=csv"]), "id,amount\n2,\n");
+    let schema = call(&strict, &["get_schema", "table=orders", "samples=3", "format=csv"]);
+    let columns: Vec<&str> = schema.lines().skip(1).filter_map(|row| row.split(',').next()).collect();
+    assert_eq!(columns, ["id", "amount"]);
+    assert!(
+        !schema.contains("12.5") && !schema.contains("\"\"1\"\""),
+        "samples are of the rows that are shown: {schema}"
+    );
+}
+
 /// What a SQLite database holds.
 const CRM: &str = "
     CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, phone TEXT, country TEXT, salary REAL);

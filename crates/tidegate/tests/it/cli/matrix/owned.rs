@@ -5,32 +5,38 @@ use serde_json::{Value, json};
 use super::line::{Answer, Line, Transport};
 use super::target::{Lists, Tried, call, text_of};
 use super::{House, Matrix, ROLES};
+use crate::cli::server::within_reason;
 
 /// An id of the right form that nothing has.
 const ABSENT: &str = "01234567-89ab-4cde-8f01-23456789abcd";
 
-/// Jobs and results of somebody else, by every way that leads to one; and results of one's own.
+/// The paths of a stored result.
+const PATHS: [&str; 3] = ["", "/data", "/blocks/0"];
+
+/// Jobs and results of others, by every way that leads to one; and results of one's own.
 pub(super) async fn try_owned(house: &House, matrix: &mut Matrix, role: usize, transport: Transport, letter: char) {
     let mut line = house.line(ROLES[role], transport, None).await.unwrap();
-    let (job, result) = foreign(house).await;
-    // Who may list jobs may end them, and no others.
-    let is_listed = job_ids(&mut line).await.contains(&job);
-    let tried = tried(&mut line, &job, is_listed, Way::Cancelled).await;
-    matrix.judge("job of somebody else", role, letter, &tried);
     let templates =
         if transport.has_tools_alone() { Vec::new() } else { Lists::of_everything(&mut line).await.templates };
-    let is_readable = is_listed && templates.iter().any(|template| template == "tidegate://jobs/{id}");
-    let job_read = Owned { label: "job of somebody else as a resource", id: &job, is_to_be_had: is_readable };
-    let result_read = Owned { label: "stored result of somebody else", id: &result, is_to_be_had: false };
-    job_read.read(matrix, &mut line, role, transport, letter, "tidegate://jobs/").await;
-    result_read.read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
-    let label = "stored result of one's own";
+    for (whose, mut other) in house.colleagues().await {
+        let (job, result) = of_other(&mut other).await;
+        // Who may list jobs may end them, and no others.
+        let is_listed = job_ids(&mut line).await.contains(&job);
+        let tried = tried(&mut line, &job, is_listed, Way::Cancelled).await;
+        matrix.judge(&format!("job of {whose}"), role, letter, &tried);
+        let is_readable = is_listed && templates.iter().any(|template| template == "tidegate://jobs/{id}");
+        let job_read = Owned { label: format!("job of {whose} as a resource"), id: &job, is_to_be_had: is_readable };
+        let result_read = Owned { label: format!("stored result of {whose}"), id: &result, is_to_be_had: false };
+        job_read.read(matrix, &mut line, role, transport, letter, "tidegate://jobs/").await;
+        result_read.read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
+    }
+    let label = "stored result of one's own".to_owned();
     if transport.has_tools_alone() {
-        return matrix.mark(label, role, '.');
+        return matrix.mark(&label, role, '.');
     }
     let own = stored(&mut line).await;
     match &own {
-        None => matrix.mark(label, role, '-'),
+        None => matrix.mark(&label, role, '-'),
         Some(own) => {
             let owned = Owned { label, id: own, is_to_be_had: true };
             owned.read(matrix, &mut line, role, transport, letter, "tidegate://results/").await;
@@ -38,9 +44,44 @@ pub(super) async fn try_owned(house: &House, matrix: &mut Matrix, role: usize, t
     }
 }
 
+/// Stored results by their paths, which belong to no transport of MCP.
+pub(super) async fn try_fetched(house: &House, matrix: &mut Matrix, role: usize) {
+    let mut results = Vec::new();
+    for (whose, mut other) in house.colleagues().await {
+        results.push((format!("GET /results/{{id}} of {whose}"), of_other(&mut other).await.1));
+    }
+    let mut line = house.line(ROLES[role], Transport::Modern, None).await.unwrap();
+    let label = "GET /results/{id} of one's own".to_owned();
+    match stored(&mut line).await {
+        None => matrix.mark(&label, role, '-'),
+        Some(own) => {
+            // Its first block is there when it is whole.
+            let manifest = format!("/results/{own}");
+            within_reason(async || house.fetch(ROLES[role], &manifest).await.1.contains(r#""complete""#)).await;
+            results.push((label, own));
+        }
+    }
+    for (label, id) in results {
+        let mut had = 0;
+        for path in PATHS {
+            let at = |id: &str| format!("/results/{id}{path}");
+            let (status, told) = house.fetch(ROLES[role], &at(&id)).await;
+            let (absent, of_absent) = house.fetch(ROLES[role], &at(ABSENT)).await;
+            had += usize::from(status == 200);
+            if status != 200 && (status, told.replace(&id, ABSENT)) != (absent, of_absent) {
+                matrix.broken.push(format!("{label}{path} for {}: {status} {told}", ROLES[role]));
+            }
+        }
+        matrix.mark(&label, role, if had == PATHS.len() { '+' } else { '-' });
+        if ![0, PATHS.len()].contains(&had) {
+            matrix.broken.push(format!("{label} for {}: {had} of its paths", ROLES[role]));
+        }
+    }
+}
+
 /// Something with an id.
 struct Owned<'a> {
-    label: &'static str,
+    label: String,
     id: &'a str,
     is_to_be_had: bool,
 }
@@ -57,10 +98,10 @@ impl Owned<'_> {
         beginning: &'static str,
     ) {
         if transport.has_tools_alone() {
-            return matrix.mark(self.label, role, '.');
+            return matrix.mark(&self.label, role, '.');
         }
         let tried = tried(line, self.id, self.is_to_be_had, Way::Read(beginning)).await;
-        matrix.judge(self.label, role, letter, &tried);
+        matrix.judge(&self.label, role, letter, &tried);
     }
 }
 
@@ -85,12 +126,15 @@ async fn asked(line: &mut Line<'_>, id: &str, way: Way) -> Answer {
     }
 }
 
-/// A job and a stored result of another analyst.
-async fn foreign(house: &House) -> (String, String) {
-    let mut line = house.colleague().await;
-    let result = stored(&mut line).await.unwrap();
-    call(&mut line, "server_info", json!({})).await;
-    (job_ids(&mut line).await.swap_remove(0), result)
+/// A job and a stored result of whoever is on `line`.
+async fn of_other(line: &mut Line<'_>) -> (String, String) {
+    let result = stored(line).await.unwrap();
+    let before = job_ids(line).await;
+    call(line, "server_info", json!({})).await;
+    let jobs: Value = serde_json::from_str(&text_of(&call(line, "list_jobs", json!({})).await)).unwrap();
+    let mut new = jobs.as_array().unwrap().iter().filter(|job| job["target"] == "server_info");
+    let id = new.find_map(|job| job["id"].as_str().filter(|id| !before.iter().any(|other| other == id)));
+    (id.unwrap().to_owned(), result)
 }
 
 async fn job_ids(line: &mut Line<'_>) -> Vec<String> {
