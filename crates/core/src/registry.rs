@@ -31,6 +31,9 @@ use crate::route::route;
 use crate::snapshot::Snapshot;
 use crate::watch::{Watch, Watches};
 
+/// After what time somebody hears that it asks too often.
+const REFUSED_AFTER: Duration = Duration::from_millis(20);
+
 /// The single list of tools, resources, resource templates and prompts.
 #[derive(Debug)]
 pub struct Registry {
@@ -136,11 +139,25 @@ impl Registry {
         restored
     }
 
-    /// Counts a request of `caller`, whatever it is; each door asks once for each.
+    /// Lets a request of `caller` in, whatever it is; each door asks once for each. Who asks too often hears so a moment
+    /// later: a refusal takes nearly as much of the processor as an answer, and would be taken from the
+    /// others by whoever asks again at once.
+    ///
+    /// # Errors
+    /// Those of [`Self::count_request`].
+    pub async fn admit_request(&self, caller: &Caller) -> Result<(), Error> {
+        let admitted = self.count_request(caller);
+        if admitted.is_err() {
+            tokio::time::sleep(REFUSED_AFTER).await;
+        }
+        admitted
+    }
+
+    /// Counts a request of `caller`.
     ///
     /// # Errors
     /// `RateLimited` with the time to try again after, when too many came of the principal, of its tenant, or in all.
-    pub fn admit_request(&self, caller: &Caller) -> Result<(), Error> {
+    pub fn count_request(&self, caller: &Caller) -> Result<(), Error> {
         let admitted = match &caller.state {
             Some(state) => self.meters.admit_request(caller, state.limits()),
             None => self.meters.admit_request(caller, self.snapshot.load().limits()),

@@ -106,13 +106,13 @@ impl Service {
     ///
     /// # Errors
     /// `-32602` when its params are wrong, and when the caller asks too often.
-    pub fn initialize(
+    pub async fn initialize(
         &self,
         request: &Request,
         caller: &Caller,
         in_flight: Arc<InFlight>,
     ) -> Result<(Session, Message), RpcError> {
-        self.admit(caller, Revision::NEWEST_LEGACY)?;
+        self.admit(caller, Revision::NEWEST_LEGACY).await?;
         let params: InitializeParams = request.params()?;
         let revision = Revision::parse(&params.protocol_version)
             .filter(|revision| revision.is_legacy())
@@ -182,7 +182,7 @@ impl Service {
 
     async fn dispatch(&self, request: Request, peer: &Peer) -> Result<Answer, RpcError> {
         let revision = self.revision_of(&request, peer.session.as_deref())?;
-        self.admit(&peer.caller, revision)?;
+        self.admit(&peer.caller, revision).await?;
         let envelope = self.envelope(&request.id, revision);
         let guard = peer.in_flight.as_ref().map(|in_flight| in_flight.enter(&request.id)).transpose()?;
         let whole = |message| Ok(Answer::Whole(message));
@@ -212,9 +212,9 @@ impl Service {
         }
     }
 
-    /// Counts a request of `caller`.
-    fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {
-        let admitted = self.registry.admit_request(caller);
+    /// Lets a request of `caller` in.
+    async fn admit(&self, caller: &Caller, revision: Revision) -> Result<(), RpcError> {
+        let admitted = self.registry.admit_request(caller).await;
         admitted.map_err(|error| RpcError::from_error(&error, None, revision.dialect()))
     }
 

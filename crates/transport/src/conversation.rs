@@ -166,7 +166,7 @@ impl Conversation {
     }
 
     async fn shake_hands(&self, request: &Request, caller: &Caller, identity: &Arc<dyn Identity>) {
-        match self.service.initialize(request, caller, self.in_flight.clone()) {
+        match self.service.initialize(request, caller, self.in_flight.clone()).await {
             Ok((session, message)) => {
                 let feed = Feed::of_session(&session);
                 *self.session.lock() = Some(Arc::new(session));

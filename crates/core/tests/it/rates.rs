@@ -43,7 +43,7 @@ fn anonymous(address: &str) -> Caller {
 
 /// How many of `count` requests at once are let in.
 fn admitted(host: &Host, caller: &Caller, count: usize) -> usize {
-    (0..count).filter(|_| host.registry.admit_request(caller).is_ok()).count()
+    (0..count).filter(|_| host.registry.count_request(caller).is_ok()).count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn each_principal_has_a_rate_of_its_own_and_is_told_when_to_come_again() {
     let host = host(Limits { of_principal: of_rate(10.0, 4), ..Limits::default() });
     let (ann, bob) = (key("ann"), key("bob"));
     assert_eq!((admitted(&host, &ann, 9), admitted(&host, &bob, 9)), (4, 4));
-    let refused = host.registry.admit_request(&ann).unwrap_err();
+    let refused = host.registry.count_request(&ann).unwrap_err();
     insta::assert_snapshot!(refused, @"too many requests of yours; try again in 0.1 s");
     let retry_after = refused.retry_after().unwrap();
     assert!(retry_after <= Duration::from_millis(100), "{retry_after:?}");
@@ -174,13 +174,13 @@ proptest! {
             for (wait_ms, who) in requests {
                 tokio::time::advance(Duration::from_millis(wait_ms)).await;
                 for _ in 0..3 {
-                    if host.registry.admit_request(&callers[who]).is_ok() {
+                    if host.registry.count_request(&callers[who]).is_ok() {
                         told[who].push(Instant::now());
                     }
                 }
                 if polite_at.elapsed() >= period + Duration::from_micros(1) {
                     polite_at = Instant::now();
-                    polite_refused += usize::from(host.registry.admit_request(&polite).is_err());
+                    polite_refused += usize::from(host.registry.count_request(&polite).is_err());
                 }
             }
             (told, polite_refused)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use serde_json::{Value, json};
 use tidegate_core::{Caller, Origin, Principal, TransportKind};
 use tidegate_mcp::{InFlight, Message, Revision};
@@ -17,7 +18,10 @@ fn local() -> Caller {
 /// The revision that was agreed on, or the error.
 fn check(params: Value) -> String {
     let request = request(&message(1, "initialize", params));
-    match Host::new().service.initialize(&request, &local(), Arc::new(InFlight::default())) {
+    let host = Host::new();
+    // Nobody who does not ask too often waits.
+    let initialized = host.service.initialize(&request, &local(), Arc::new(InFlight::default())).now_or_never();
+    match initialized.unwrap() {
         Ok((session, answer)) => {
             let answer: Value = serde_json::from_slice(&answer.bytes).unwrap();
             check_response(session.revision(), "initialize", &answer);
@@ -53,7 +57,9 @@ fn a_handshake_without_a_version_is_refused() {
 fn the_server_says_who_it_is_and_what_it_can_as_the_revision_knows_it() {
     let hello = |revision: Revision| {
         let request = request(&message(1, "initialize", json!({"protocolVersion": revision.name()})));
-        let (_, answer) = Host::new().service.initialize(&request, &local(), Arc::default()).unwrap();
+        let host = Host::new();
+        let initialized = host.service.initialize(&request, &local(), Arc::default()).now_or_never().unwrap();
+        let (_, answer) = initialized.unwrap();
         String::from_utf8(answer.bytes.to_vec()).unwrap()
     };
     insta::assert_snapshot!(hello(Revision::V2024_11_05), @r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"logging":{}},"serverInfo":{"name":"test","version":"1.2.3"},"instructions":"Say \"hello\" first."}}"#);

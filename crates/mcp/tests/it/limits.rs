@@ -47,14 +47,14 @@ async fn each_request_counts_once_and_is_refused_when_there_were_too_many() {
 #[tokio::test]
 async fn a_handshake_and_a_ping_count_too() {
     let host = host(2);
-    let request = |caller: &Caller| {
+    let request = async |caller: &Caller| {
         let params =
             json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let request = crate::client::request(&crate::client::message(1, "initialize", params));
-        host.service.initialize(&request, caller, Arc::default()).err().map(|error| error.code)
+        host.service.initialize(&request, caller, Arc::default()).await.err().map(|error| error.code)
     };
     let ann = key("ann", &Arc::default());
-    assert_eq!([request(&ann), request(&ann), request(&ann)], [None, None, Some(-31_000)]);
+    assert_eq!([request(&ann).await, request(&ann).await, request(&ann).await], [None, None, Some(-31_000)]);
     let mut client = Client::on(&host, Revision::V2025_11_25);
     client.peer.caller = ann;
     assert_eq!(client.ask("ping", json!({})).await.response.unwrap()["error"]["code"], -31_000);

@@ -120,7 +120,7 @@ async fn answer_request(door: &Arc<Door>, head: &Head, mut request: tidegate_mcp
         return refusal(StatusCode::BAD_REQUEST, Some(&request.id), &RpcError::unsupported_version(version));
     }
     if request.method == "initialize" {
-        return open_session(door, head, &request);
+        return open_session(door, head, &request).await;
     }
     match find_session(door, head, &request) {
         Ok(session) => answer_legacy(door, head, request, session).await,
@@ -157,8 +157,8 @@ fn wants_notices(request: &tidegate_mcp::Request) -> bool {
     request.meta.progress_token.is_some() || request.meta.log_level.is_some()
 }
 
-fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Response {
-    let (session, whole) = match door.service.initialize(request, &head.caller, Arc::new(InFlight::default())) {
+async fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request) -> Response {
+    let (session, whole) = match door.service.initialize(request, &head.caller, Arc::new(InFlight::default())).await {
         Ok(opened) => opened,
         Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
     };

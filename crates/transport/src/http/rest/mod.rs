@@ -77,7 +77,7 @@ async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response
         Ok(caller) => caller,
         Err(refused) => return Err(discarding(door, body, Problem::refused(&refused)).await),
     };
-    if let Err(error) = door.service.registry().admit_request(&caller) {
+    if let Err(error) = door.service.registry().admit_request(&caller).await {
         return Err(discarding(door, body, error.into()).await);
     }
     match listed(door, &route, parts, &caller) {

@@ -53,7 +53,7 @@ async fn respond(door: &Arc<Door>, parts: &Parts, body: Body) -> Result<Response
         }
     }
     let (caller, standing) = link::caller(door, parts, &route).await?;
-    door.service.registry().admit_request(&caller)?;
+    door.service.registry().admit_request(&caller).await?;
     let mut asked = Asked::read(&route, parts)?;
     let Some(uri) = route.uri() else { return Err(absent(door, &caller, &route)) };
     let mut call = Call::new(Target::Resource(uri), caller);
