@@ -1,7 +1,8 @@
 //! What a call gets at the door: places to wait for, and those to whom it is charged.
 //!
 //! A call waits for a place among its principal's, its tenant's, its tool's and all calls, in this order: whoever waits in
-//! a line of many holds no more than places of fewer, so that one that has its fill keeps nobody else waiting.
+//! a line of many holds no more than places of fewer, so that one that has its fill keeps nobody else waiting. In the line
+//! of a tool each tenant stands once, and each principal once for its tenant: they take turns, however many calls each has.
 
 use std::sync::Arc;
 
@@ -31,7 +32,16 @@ pub(crate) struct Held {
 
 /// Where calls wait for a place, in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Places(pub(super) Vec<Arc<Semaphore>>);
+pub(crate) struct Places(pub(super) Vec<Line>);
+
+/// A line in which calls stand.
+#[derive(Debug, Clone)]
+pub(super) enum Line {
+    /// For a place, which a call holds as long as it runs.
+    Place(Arc<Semaphore>),
+    /// For the turn of one holder, which a call holds as long as it stands in the lines that follow.
+    Turn(Arc<Semaphore>),
+}
 
 /// A place that is held until it is dropped.
 #[derive(Debug)]
@@ -42,11 +52,15 @@ pub(crate) struct HeldPlaces {
 impl Places {
     /// Waits for a place.
     pub(crate) async fn take(&self) -> Result<HeldPlaces, Error> {
-        let mut places = Vec::with_capacity(self.0.len());
+        let (mut places, mut turns) = (Vec::with_capacity(self.0.len()), Vec::new());
         for line in &self.0 {
+            let (line, held) = match line {
+                Line::Place(line) => (line, &mut places),
+                Line::Turn(line) => (line, &mut turns),
+            };
             // The semaphores are never closed.
             let closed = |_| Error::new(ErrorKind::Unavailable, "the server is shutting down");
-            places.push(line.clone().acquire_owned().await.map_err(closed)?);
+            held.push(line.clone().acquire_owned().await.map_err(closed)?);
         }
         Ok(HeldPlaces { _places: places })
     }

@@ -55,7 +55,7 @@ impl Meter {
     /// Whether forgetting it changes nothing but what was taken today. Whoever asks must know that nobody takes it up
     /// meanwhile.
     pub(super) fn is_idle(&self) -> bool {
-        self.open.load(Ordering::Acquire) == 0 && self.rate.is_idle()
+        self.open.load(Ordering::Acquire) == 0 && self.slots.are_idle() && self.rate.is_idle()
     }
 }
 

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::allowance::{Allowance, Rate};
+use super::allowance::{Allowance, Daily, Rate};
 use super::charges::Charges;
-use super::door::{Admitted, Held, Places};
+use super::door::{Admitted, Held, Line, Places};
 use super::level::{Level, Measure, Reached};
 use super::meter::Meter;
-use super::table::Table;
+use super::table::{OfTool, Table};
 use super::usage::{Calendar, Usage};
 use super::usage_file::{self, Written};
 use super::{CallLimits, Limits};
@@ -23,8 +23,7 @@ use crate::principal::{Proof, network_of};
 pub(crate) struct Meters {
     principals: Table<Owner>,
     tenants: Table<String>,
-    /// By names that the registry has, so that others cannot fill it.
-    tools: Table<String>,
+    tools: Table<OfTool>,
     node: Arc<Meter>,
     calendar: Calendar,
     /// Whether anybody was charged since it was written down.
@@ -36,6 +35,8 @@ struct Bounded {
     level: Level,
     meter: Arc<Meter>,
     allowance: Allowance,
+    /// Whether its calls take turns with those of others, rather than having places of their own.
+    takes_turns: bool,
 }
 
 impl Meters {
@@ -69,7 +70,7 @@ impl Meters {
         let is_on_behalf = call.on_behalf_of.is_some();
         let mut held = Held::default();
         let mut charges = Charges::new(self.calendar.clone(), self.has_changed.clone());
-        for Bounded { level, meter, allowance } in &bounded {
+        for Bounded { level, meter, allowance, .. } in &bounded {
             self.has_some_left(*level, meter, allowance)?;
             if let Some(open_max) = allowance.open_calls_max() {
                 held.open.push(meter.open(open_max).ok_or_else(|| Reached::calls(*level, open_max))?);
@@ -80,14 +81,14 @@ impl Meters {
                 charges.add(*level, meter.clone(), allowance.daily, is_rows_alone);
             }
         }
-        let tool = bounded.iter().find(|bounded| bounded.level == Level::Tool);
-        if let Some((tool, rate)) = tool.and_then(|tool| Some((tool, tool.allowance.rate?))) {
-            admit(&tool.meter, rate, Level::Tool)?;
+        for Bounded { meter, allowance, .. } in bounded.iter().filter(|bounded| bounded.level == Level::Tool) {
+            allowance.rate.map_or(Ok(()), |rate| admit(meter, rate, Level::Tool))?;
         }
         if !is_on_behalf {
             return Ok(Admitted { places: Some(places(&bounded)), charges, held });
         }
         // It holds places already, and were it to wait for another, those who wait for its places could wait for it.
+        let tool = bounded.iter().find(|bounded| bounded.level == Level::Tool && !bounded.takes_turns);
         if let Some((tool, running_max)) = tool.and_then(|tool| Some((tool, tool.allowance.running_calls_max?))) {
             let place = tool.meter.slots.sized(running_max).try_acquire_owned();
             held.place = Some(place.map_err(|_| Reached::calls(Level::Tool, running_max))?);
@@ -99,7 +100,7 @@ impl Meters {
     pub(crate) fn admit_work(&self, caller: &Caller, limits: &Limits) -> Result<(Places, Held), Reached> {
         let bounded = self.bounded(caller, None, limits);
         let mut held = Held::default();
-        for Bounded { level, meter, allowance } in &bounded {
+        for Bounded { level, meter, allowance, .. } in &bounded {
             if let Some(open_max) = allowance.open_calls_max() {
                 held.open.push(meter.open(open_max).ok_or_else(|| Reached::calls(*level, open_max))?);
             }
@@ -142,8 +143,8 @@ impl Meters {
 
     /// Everybody whose bounds hold for `caller`, and for the target that it calls; in the order in which calls wait.
     fn bounded(&self, caller: &Caller, call: Option<(&Target, &CallLimits)>, limits: &Limits) -> Vec<Bounded> {
-        let mut bounded = Vec::with_capacity(4);
-        let mut add = |level, meter, allowance| bounded.push(Bounded { level, meter, allowance });
+        let mut bounded = Vec::with_capacity(6);
+        let mut add = |level, meter, allowance| bounded.push(Bounded { level, meter, allowance, takes_turns: false });
         let (principal, tenant) = (of_principal(caller, limits), of_tenant(caller, limits));
         if bounds_calls(&principal) {
             add(Level::Principal, self.principal(caller), principal);
@@ -154,13 +155,46 @@ impl Meters {
         if let Some((Target::Tool(name), CallLimits { of_all, .. })) = call
             && (bounds_calls(of_all) || of_all.rate.is_some())
         {
-            add(Level::Tool, self.tools.of(name.clone(), self.calendar.day()), *of_all);
+            bounded.extend(self.of_tool(name, caller, *of_all));
         }
         // How many of all calls are open is bounded by the list of jobs.
         let running_calls_max = Some(limits.running_calls_max);
-        let node = Allowance { running_calls_max, daily: limits.daily, ..Allowance::default() };
-        add(Level::Node, self.node.clone(), node);
+        let allowance = Allowance { running_calls_max, daily: limits.daily, ..Allowance::default() };
+        bounded.push(Bounded { level: Level::Node, meter: self.node.clone(), allowance, takes_turns: false });
         bounded
+    }
+
+    /// Whose bounds hold for `caller` of the tool `name`, whose callers together may have `of_all`. How many of its calls run
+    /// is bounded for everybody together, who take turns; its rate and its day are each tenant's own.
+    fn of_tool(&self, name: &str, caller: &Caller, of_all: Allowance) -> Vec<Bounded> {
+        let tool = name.to_owned();
+        let is_known = caller.principal.proof != Proof::Process;
+        let tenant = caller.principal.tenant.clone().filter(|_| is_known);
+        let bounded = |level, holder, allowance, takes_turns| {
+            let meter = self.tools.of(holder, self.calendar.day());
+            Bounded { level, meter, allowance, takes_turns }
+        };
+        let takes_turns = of_all.running_calls_max.is_some();
+        let quota = Allowance { rate: of_all.rate, daily: of_all.daily, ..Allowance::default() };
+        // Nobody fills the line by itself.
+        let waiting_calls_max = of_all.waiting_calls_max.map(|waiting| waiting.div_ceil(2));
+        let turns =
+            Allowance { waiting_calls_max, running_calls_max: of_all.running_calls_max, ..Allowance::default() };
+        let mut all = Vec::with_capacity(3);
+        if takes_turns && is_known {
+            let owner = in_its_network(Owner::of(caller));
+            all.push(bounded(Level::Tool, OfTool::Principal { tool: tool.clone(), owner }, turns, true));
+        }
+        let of_everybody = match tenant {
+            None => of_all,
+            Some(tenant) => {
+                let holder = OfTool::Tenant { tool: tool.clone(), tenant };
+                all.push(bounded(Level::Tool, holder, turns.or(quota), takes_turns));
+                Allowance { rate: None, daily: Daily::default(), ..of_all }
+            }
+        };
+        all.push(bounded(Level::Tool, OfTool::All(tool), of_everybody, false));
+        all
     }
 
     fn has_some_left(&self, level: Level, meter: &Meter, allowance: &Allowance) -> Result<(), Reached> {
@@ -174,9 +208,7 @@ impl Meters {
     }
 
     fn principal(&self, caller: &Caller) -> Arc<Meter> {
-        let owner = Owner::of(caller);
-        let address = owner.address.map(network_of);
-        self.principals.of(Owner { address, ..owner }, self.calendar.day())
+        self.principals.of(in_its_network(Owner::of(caller)), self.calendar.day())
     }
 
     fn tenant(&self, name: &str) -> Arc<Meter> {
@@ -201,14 +233,19 @@ fn of_tenant(caller: &Caller, limits: &Limits) -> Allowance {
     if is_bounded { limits.of_tenant } else { Allowance::default() }
 }
 
+/// Those who showed nothing are told apart by their networks.
+fn in_its_network(owner: Owner) -> Owner {
+    Owner { address: owner.address.map(network_of), ..owner }
+}
+
 fn bounds_calls(allowance: &Allowance) -> bool {
     allowance.running_calls_max.is_some() || !allowance.daily.is_unbounded()
 }
 
 fn places(bounded: &[Bounded]) -> Places {
-    let lines = bounded.iter().filter_map(|bounded| {
-        let running_max = bounded.allowance.running_calls_max?;
-        Some(bounded.meter.slots.sized(running_max))
+    let lines = bounded.iter().filter_map(|bounded| match bounded.takes_turns {
+        true => Some(Line::Turn(bounded.meter.slots.sized(1))),
+        false => Some(Line::Place(bounded.meter.slots.sized(bounded.allowance.running_calls_max?))),
     });
     Places(lines.collect())
 }

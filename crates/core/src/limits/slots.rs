@@ -20,6 +20,11 @@ impl Default for Slots {
 }
 
 impl Slots {
+    /// Whether nobody holds one or waits for one.
+    pub(super) fn are_idle(&self) -> bool {
+        Arc::strong_count(&self.places) == 1
+    }
+
     /// The places, of which there shall be `count`. Where there are more, those that are free go at once; those that are
     /// held, when it is said again.
     pub(super) fn sized(&self, count: usize) -> Arc<Semaphore> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -41,6 +42,27 @@ impl Holder for Owner {
 impl Holder for String {
     fn text(&self) -> String {
         self.clone()
+    }
+}
+
+/// Whose a meter of a tool is. Tools have names that the registry knows, so that nobody fills the table with others.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) enum OfTool {
+    /// All its callers together.
+    All(String),
+    /// Those of one tenant.
+    Tenant { tool: String, tenant: String },
+    /// One principal.
+    Principal { tool: String, owner: Owner },
+}
+
+impl Holder for OfTool {
+    fn text(&self) -> String {
+        match self {
+            Self::All(tool) => tool.clone(),
+            Self::Tenant { tool, tenant } => json!(["tenant", tool, tenant]).to_string(),
+            Self::Principal { tool, owner } => json!(["principal", tool, owner]).to_string(),
+        }
     }
 }
 

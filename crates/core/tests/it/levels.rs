@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_core::{
-    Allowance, Call, CallLimits, Caller, Grants, JobState, Limits, Principal, Proof, Reply, ReplyEvent,
+    Allowance, Call, CallLimits, Caller, Grants, JobState, Limits, Principal, Proof, Rate, Reply, ReplyEvent,
     SnapshotBuilder, Target, Tool, handler_fn,
 };
 
@@ -218,4 +218,48 @@ async fn who_comes_with_other_roles_by_turns_runs_no_more_than_the_larger_says()
     let replies: Vec<Reply> = (0..12).map(|n| host.begin(called_by([&few, &many][n % 2], tool_call("work")))).collect();
     settle().await;
     assert_eq!(running(&replies), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_the_line_of_a_tool_holders_take_turns() {
+    for (greedy, polite) in [
+        ([of("ann", None), of("ann", None)], of("bob", None)),
+        ([of("ann", Some("north")), of("amy", Some("north"))], of("bob", Some("south"))),
+        ([of("ann", Some("north")), of("amy", Some("north"))], of("bob", None)),
+    ] {
+        let of_all = CallLimits { of_all: calls(2, 60), ..CallLimits::default() };
+        let narrow = Tool::new("narrow", "", until_cancelled()).with_limits(of_all);
+        let host = Host::within(Limits::default(), SnapshotBuilder::new().tool(narrow));
+        let begin = |caller: &Caller| host.registry.call(called_by(caller, tool_call("narrow")));
+        let mut begun: Vec<Reply> = (0..90).filter_map(|number| begin(&greedy[number % 2]).ok()).collect();
+        assert_eq!(begun.len(), 32, "two that run and half of the line");
+        settle().await;
+        let last = begin(&polite).unwrap();
+        // Two run and one stands before it.
+        for _ in 0..2 {
+            assert_eq!(last.job().status().state, JobState::Waiting);
+            let runs = begun.iter().position(|reply| reply.job().status().state == JobState::Running).unwrap();
+            drop(begun.swap_remove(runs));
+            settle().await;
+        }
+        assert_eq!(last.job().status().state, JobState::Running);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_and_the_day_of_a_tool_are_each_tenants_own() {
+    let rate = Rate::per_second(1.0, 2);
+    let of_all = CallLimits { of_all: Allowance { rate, ..Allowance::default() }, ..CallLimits::default() };
+    let say = tool_that_says("say", "a").with_limits(of_all);
+    let host = Host::within(Limits::default(), SnapshotBuilder::new().tool(say));
+    let admitted = async |caller: &Caller| {
+        let mut admitted = 0;
+        for _ in 0..5 {
+            admitted += usize::from(host.ask(called_by(caller, tool_call("say"))).await.ends_with("done {}"));
+        }
+        admitted
+    };
+    let of_north = [of("ann", Some("north")), of("amy", Some("north"))];
+    assert_eq!((admitted(&of_north[0]).await, admitted(&of_north[1]).await), (2, 0));
+    assert_eq!((admitted(&of("bob", Some("south"))).await, admitted(&of("eve", None)).await), (2, 2));
 }
