@@ -34,10 +34,13 @@ pub(crate) fn all(log: &Path) -> Vec<PathBuf> {
 
 /// Opens the file to add to its end; only its owner may read it.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
+    private(OpenOptions::new().read(true).append(true).create(true), path)
+}
+
+/// Opens `path` by `options`; a new file is its owner's alone, who else could lock it against a start.
+pub(crate) fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options.open(path)
 }
 

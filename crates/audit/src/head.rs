@@ -1,13 +1,13 @@
 //! The head of a log, in a file of its own: how far it reached, so that a log that was cut short is found.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Link, hash_of};
-use crate::files::beside;
+use crate::files::{beside, private};
 use crate::key::AuditKey;
 
 /// How far a log reached when this was written.
@@ -52,7 +52,7 @@ impl Head {
     /// Writes it beside `log`, whole or not at all.
     pub(crate) fn write(&self, log: &Path) -> io::Result<()> {
         let draft = beside(log, ".head.new");
-        let mut file = fs::File::create(&draft)?;
+        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true), &draft)?;
         serde_json::to_writer(&mut file, self)?;
         file.write_all(b"\n")?;
         file.sync_data()?;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tidegate_core::Principal;
 
 use crate::record::{Arguments, CallRecord, Record, RefusedMessage, What, Who};
 use crate::redaction::cut;
@@ -97,13 +98,13 @@ pub(crate) fn written(record: &mut Record, seq: u64) -> String {
             outcome: Some(outcome),
             ..of("refused_call", who)
         },
-        What::RefusedMessage(RefusedMessage { transport, address, reason, times }) => Line {
+        What::RefusedMessage(RefusedMessage { principal, transport, address, reason, times }) => Line {
             kind: "refused_message",
             transport: Some(transport.name()),
             address: *address,
             reason: Some(reason),
             times: Some(*times).filter(|times| *times > 1),
-            ..Line::default()
+            ..principal.as_ref().map_or_else(Line::default, |principal| known(principal))
         },
         What::Dropped(lines) => Line { kind: "dropped", dropped: Some(*lines), ..Line::default() },
     };
@@ -136,15 +137,15 @@ fn of_call(call: &mut CallRecord) -> Line<'_> {
 }
 
 fn of<'a>(kind: &'static str, who: &'a Who) -> Line<'a> {
-    let principal = &who.principal;
+    Line { kind, transport: Some(who.transport.name()), address: who.address, ..known(&who.principal) }
+}
+
+fn known(principal: &Principal) -> Line<'_> {
     Line {
-        kind,
         subject: Some(word(&principal.subject)),
         tenant: principal.tenant.as_deref().map(word),
         proof: Some(principal.proof.name()),
         roles: Some(principal.roles.iter().take(ROLES_MAX).map(|role| word(role)).collect()),
-        transport: Some(who.transport.name()),
-        address: who.address,
         ..Line::default()
     }
 }

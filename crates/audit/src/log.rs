@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tidegate_core::event::{Event, Subscriber};
-use tidegate_core::{AuditFigures, AuditLine, Auditor, Error, ErrorKind, Job};
+use tidegate_core::{AuditFigures, AuditLine, Auditor, Error, ErrorKind, Job, Level, Measure};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -75,6 +75,11 @@ impl AuditLog {
         }
     }
 
+    fn refused(&self, message: RefusedMessage) {
+        let own = self.shared.refusals.lock().hear(message, Instant::now());
+        own.into_iter().for_each(|message| self.tell(Record::now(message.into())));
+    }
+
     fn is_blocked(&self) -> bool {
         self.when_full == WhenFull::Block && *self.shared.is_stuck.borrow()
     }
@@ -136,9 +141,11 @@ impl Subscriber for AuditLog {
                 self.tell(Record::of_refused_call(caller, kind, name, outcome));
             }
             Event::MessageRefused { transport, peer, reason } => {
-                let message = RefusedMessage::new(transport, peer, reason);
-                let own = self.shared.refusals.lock().hear(message, Instant::now());
-                own.into_iter().for_each(|message| self.tell(Record::now(message.into())));
+                self.refused(RefusedMessage::new(transport, peer, reason));
+            }
+            // That of a tool is reached by a call, which is refused with a line of its own.
+            Event::LimitReached { caller, level, measure: Measure::Requests } if level != Level::Tool => {
+                self.refused(RefusedMessage::too_many(caller, level));
             }
             // Calls that pass the door have room of their own.
             _ => {}

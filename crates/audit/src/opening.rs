@@ -92,7 +92,7 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
 fn lock(options: &AuditOptions) -> Result<File, OpenError> {
     let path = beside(&options.file, ".lock");
     let failed = |error| OpenError::Io { file: options.file.clone(), error };
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+    let lock = files::private(OpenOptions::new().write(true).create(true).truncate(false), &path).map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(OpenError::Taken(options.file.clone())),

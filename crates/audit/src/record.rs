@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use tidegate_core::{AuditedStatement, Caller, Job, JobId, Principal, TransportKind};
+use tidegate_core::{AuditedStatement, Caller, Job, JobId, Level, Origin, Principal, TransportKind};
 
 use crate::redaction::{Redaction, cut, names};
 
@@ -48,6 +48,8 @@ pub(crate) struct Who {
 /// A message that was refused, or several that are told as one.
 #[derive(Debug)]
 pub(crate) struct RefusedMessage {
+    /// Whose it was; none where that was not known yet.
+    pub(crate) principal: Option<Arc<Principal>>,
     pub(crate) transport: TransportKind,
     pub(crate) address: Option<IpAddr>,
     pub(crate) reason: String,
@@ -110,7 +112,14 @@ impl Record {
 
 impl RefusedMessage {
     pub(crate) fn new(transport: TransportKind, address: Option<IpAddr>, reason: &str) -> Self {
-        Self { transport, address, reason: cut(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
+        Self { principal: None, transport, address, reason: cut(reason, NAME_BYTES_MAX).to_owned(), times: 1 }
+    }
+
+    /// One of `caller`, who asks too often: more than one of that `level` may.
+    pub(crate) fn too_many(caller: &Caller, level: Level) -> Self {
+        let Origin { transport, peer } = caller.origin;
+        let reason = format!("too many requests: the limit of the {}", level.name());
+        Self { principal: Some(caller.principal.clone()), ..Self::new(transport, peer, &reason) }
     }
 }
 

@@ -1,18 +1,19 @@
-//! Messages that are refused. Anybody may send any number of them, so of each network one in a minute has a line of its
-//! own, and those after it are counted into another one at the minute's end: the log is not theirs to fill.
+//! Messages that are refused. Anybody may send any number of them, so of each network, or of each principal who asks too
+//! often, one in a minute has a line of its own, and those after it are counted into another one at the minute's end: the
+//! log is not theirs to fill.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tidegate_core::{TransportKind, network_of};
+use tidegate_core::{Principal, Proof, TransportKind, network_of};
 use tokio::time::Instant;
 
 use crate::record::{Record, RefusedMessage};
 
 /// How long refusals are counted into one line.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Networks that are told apart in that time; all others count as one.
+/// Networks and principals that are told apart in that time; all others count as one.
 const SOURCES_MAX: usize = 64;
 
 /// Refused messages since the first of which a line tells.
@@ -24,19 +25,31 @@ pub(crate) struct Refusals {
 }
 
 /// Where messages come from, as far as it is told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Source {
     Network(TransportKind, Option<IpAddr>),
+    Principal { subject: String, tenant: Option<String> },
     Others,
+}
+
+impl Source {
+    fn of(message: &RefusedMessage) -> Self {
+        match message.principal.as_deref().filter(|principal| principal.proof != Proof::Anonymous) {
+            Some(Principal { subject, tenant, .. }) => {
+                Self::Principal { subject: subject.clone(), tenant: tenant.clone() }
+            }
+            None => Self::Network(message.transport, message.address.map(network_of)),
+        }
+    }
 }
 
 impl Refusals {
     /// Hears of one more: gives it back if it is to have a line of its own.
     pub(crate) fn hear(&mut self, message: RefusedMessage, now: Instant) -> Option<RefusedMessage> {
         self.since.get_or_insert(now);
-        let network = Source::Network(message.transport, message.address.map(network_of));
-        let has_room = self.repeated.len() < SOURCES_MAX || self.repeated.contains_key(&network);
-        let source = if has_room { network } else { Source::Others };
+        let own = Source::of(&message);
+        let has_room = self.repeated.len() < SOURCES_MAX || self.repeated.contains_key(&own);
+        let source = if has_room { own } else { Source::Others };
         let Some(counted) = self.repeated.get_mut(&source) else {
             self.repeated.insert(source, None);
             return Some(message);
@@ -51,13 +64,16 @@ impl Refusals {
         self.since.map(|since| since + WINDOW)
     }
 
-    /// The lines of those that were counted: where from and why is that of the last one of each network.
+    /// The lines of those that were counted: where from and why is that of the last one of each.
     pub(crate) fn take(&mut self) -> Vec<Record> {
         self.since = None;
         let counted = self.repeated.drain().filter_map(|(source, counted)| {
             let counted = counted?;
-            let address = counted.address.filter(|_| source != Source::Others);
-            Some(Record::now(RefusedMessage { address, ..counted }.into()))
+            let counted = match source {
+                Source::Others => RefusedMessage { principal: None, address: None, ..counted },
+                _ => counted,
+            };
+            Some(Record::now(counted.into()))
         });
         counted.collect()
     }
@@ -72,7 +88,7 @@ mod tests {
 
     fn message(address: impl Into<IpAddr>) -> RefusedMessage {
         let address = Some(address.into());
-        RefusedMessage { transport: TransportKind::Rest, address, reason: "who?".to_owned(), times: 1 }
+        RefusedMessage::new(TransportKind::Rest, address, "who?")
     }
 
     fn told(records: Vec<Record>) -> Vec<(Option<IpAddr>, u64)> {

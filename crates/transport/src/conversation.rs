@@ -294,7 +294,7 @@ impl Answering {
     async fn answer(&self, request: Request) {
         let id = request.id.clone();
         // A short answer is over before anything is asked.
-        let answer = Standing::new(self.identity.clone()).during(self.service.answer(request, &self.peer)).await;
+        let answer = self.standing().during(self.service.answer(request, &self.peer)).await;
         let Ok(answer) = answer else { return self.send(Outgoing::Whole(lapsed(&id))).await };
         match answer {
             Answer::Silence => {}
@@ -309,7 +309,7 @@ impl Answering {
     /// Keeps the answer until it is complete; its notifications go out at once.
     async fn keep(&self, id: &RequestId, mut stream: Box<AnswerStream>) {
         let mut spool = Spool::new(self.answer_bytes_max);
-        let mut standing = Standing::new(self.identity.clone());
+        let mut standing = self.standing();
         loop {
             let frame = match standing.next(&mut stream).await {
                 Ok(Some(frame)) => frame,
@@ -334,6 +334,10 @@ impl Answering {
         }
     }
 
+    fn standing(&self) -> Standing {
+        Standing::new(self.identity.clone(), self.service.registry())
+    }
+
     /// What the client may read of `error`. What the disk said is for the log.
     fn told(&self, error: &SpoolError) -> String {
         if let SpoolError::TooLarge(_) = error {
@@ -349,7 +353,7 @@ impl Answering {
     async fn answer_batch(&self, messages: Vec<Read>) {
         let messages = with_callers(messages, self.identity.clone(), self.peer.caller.clone());
         let answering = self.service.answer_batch(messages, &self.peer);
-        let answered = Standing::new(self.identity.clone()).during(answering).await;
+        let answered = self.standing().during(answering).await;
         match answered.unwrap_or_else(|Lapsed| Err(no_longer_let_in())) {
             Ok(Some(answers)) => self.send(Outgoing::Whole(answers)).await,
             Ok(None) => {}

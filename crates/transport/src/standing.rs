@@ -1,11 +1,14 @@
 //! Whether the caller of an answer that takes long is still let in: asked again and again while it is waited for and
-//! while it streams, so that a key that is revoked ends what it began.
+//! while it streams, so that a key that is revoked ends what it began: at once when another configuration is entered, and
+//! now and then for what ends by itself, such as a token.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::Registry;
 use tidegate_mcp::{AnswerStream, Frame};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::batch::Identity;
 
@@ -15,6 +18,8 @@ pub(crate) const ASK_EVERY: Duration = Duration::from_secs(5);
 /// The caller of one answer, and when it is asked about again.
 pub(crate) struct Standing {
     identity: Arc<dyn Identity>,
+    /// Tells when another configuration is entered.
+    versions: watch::Receiver<u64>,
     at: Instant,
 }
 
@@ -23,9 +28,9 @@ pub(crate) struct Standing {
 pub(crate) struct Lapsed;
 
 impl Standing {
-    /// Of a caller who was let in just now.
-    pub(crate) fn new(identity: Arc<dyn Identity>) -> Self {
-        Self { identity, at: Instant::now() + ASK_EVERY }
+    /// Of a caller of `registry` who was let in just now.
+    pub(crate) fn new(identity: Arc<dyn Identity>, registry: &Registry) -> Self {
+        Self { identity, versions: registry.versions(), at: Instant::now() + ASK_EVERY }
     }
 
     /// What `work` gives, unless its caller is let in no longer; then it is dropped.
@@ -33,8 +38,11 @@ impl Standing {
         let mut work = std::pin::pin!(work);
         loop {
             self.ask().await?;
-            if let Ok(done) = timeout_at(self.at, work.as_mut()).await {
-                return Ok(done);
+            tokio::select! {
+                biased;
+                done = work.as_mut() => return Ok(done),
+                () = sleep_until(self.at) => {}
+                Ok(()) = self.versions.changed() => self.at = Instant::now(),
             }
         }
     }

@@ -185,7 +185,10 @@ async fn only_its_owner_reads_a_log() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     Scene::open(&place.options()).close().await;
-    assert_eq!(fs::metadata(place.file()).unwrap().permissions().mode() & 0o777, 0o600);
+    for ending in ["jsonl", "jsonl.head", "jsonl.lock"] {
+        let file = place.file().with_extension(ending);
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600, "{ending}");
+    }
 }
 
 #[test]

@@ -134,7 +134,8 @@ impl Shown {
 impl Known {
     /// Whoever showed `shown` and was let in as `caller` just now, as the caller of an answer.
     pub(super) fn standing(door: &Arc<Door>, shown: &Shown, caller: &Caller) -> Standing {
-        Standing::new(Arc::new(Self { door: door.clone(), shown: shown.clone(), owner: caller.principal.clone() }))
+        let known = Self { door: door.clone(), shown: shown.clone(), owner: caller.principal.clone() };
+        Standing::new(Arc::new(known), door.service.registry())
     }
 
     /// The caller of this moment.

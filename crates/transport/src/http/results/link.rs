@@ -44,8 +44,9 @@ pub(super) async fn caller(
         _ => PeerAddress::of(&parts.extensions),
     };
     let caller = Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker };
-    let maker = Maker { registry: door.service.registry().clone(), caller: caller.clone() };
-    Ok((caller, Some(Standing::new(Arc::new(maker)))))
+    let registry = door.service.registry();
+    let standing = Standing::new(Arc::new(Maker { registry: registry.clone(), caller: caller.clone() }), registry);
+    Ok((caller, Some(standing)))
 }
 
 /// Whoever made a link, while what it opened streams. No link outlives the configuration that its maker was let in by, so

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
+use tidegate_core::SnapshotBuilder;
 use tidegate_mcp::Revision;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
@@ -93,6 +94,22 @@ async fn what_has_begun_breaks_off() {
     assert!(status == 200 && is_broken && heard.ends_with("\"text\":\"x"), "{heard}");
     let (status, heard, is_broken) = cut_off(async |door| rest(door, begun()).await).await;
     assert!(status == 200 && is_broken && heard.ends_with("\"text\":\"x"), "{heard}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_begun_breaks_off_at_once_when_the_configuration_changes() {
+    let (one_key, options) = asking();
+    let door = Door::new(options);
+    let response = door.ask(&shown(Post::script(begun()))).await;
+    let mut stream = response.into_body().into_data_stream();
+    stream.next().await.unwrap().unwrap();
+    let changed = Instant::now();
+    one_key.is_revoked.store(true, Ordering::SeqCst);
+    door.host.service.registry().swap(SnapshotBuilder::new().build());
+    while let Some(Ok(_)) = stream.next().await {}
+    assert_eq!(changed.elapsed(), Duration::ZERO);
+    drop(stream);
+    until_calls_end(&door).await;
 }
 
 #[tokio::test(start_paused = true)]
