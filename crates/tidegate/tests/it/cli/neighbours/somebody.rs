@@ -43,6 +43,15 @@ impl Somebody {
         self.modern(method, "", json!({}), false).send().await.unwrap().status()
     }
 
+    /// An answer over REST whose first rows are there.
+    pub(super) async fn begun(&self, sql: &str) -> Response {
+        let request = self.client.post(self.url.replace("/mcp", "/rest/sql")).bearer_auth(&self.token);
+        let question = json!({"sql": sql, "max_rows": 1_000_000_000});
+        let mut response = request.header("accept", "application/x-ndjson").json(&question).send().await.unwrap();
+        assert!(response.chunk().await.unwrap().is_some());
+        response
+    }
+
     /// A call that becomes a task, as that is told.
     pub(super) async fn begin_task(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
