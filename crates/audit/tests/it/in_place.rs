@@ -62,10 +62,11 @@ async fn who_is_refused_without_end_makes_two_lines() {
         scene.log.hear(Event::LimitReached { caller: &caller, level, measure });
     }
     scene.close().await;
-    let mut lines: Vec<String> = shown(&place.file()).lines().skip(1).map(str::to_owned).collect();
     // What was counted comes in no order.
+    let shown = shown(&place.file());
+    let mut lines: Vec<&str> = shown.lines().skip(1).map(|line| line.split_once("\"kind\":").unwrap().1).collect();
     lines.sort_by_key(|line| (line.contains("times"), line.contains("ann")));
-    insta::assert_snapshot!(lines.join("\n").replace("\"seq\":5", "\"seq\":6"));
+    insta::assert_snapshot!(lines.join("\n"));
     assert_eq!(scene.figures().1, 0, "lines were dropped");
     verify(&[place.file()], &VerifyOptions::default()).unwrap();
 }

@@ -1,5 +1,7 @@
 //! From a configuration to the state of a running node: all of it, or nothing and why.
 
+mod renewal;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,6 +48,148 @@ pub(crate) struct Assembly {
     further: Vec<Arc<dyn Database>>,
     /// Whether callers beyond this machine reach the node, so that it must ask them who they are.
     must_ask: AtomicBool,
+    /// The configuration that was entered last.
+    entered: Mutex<Option<Arc<Loaded>>>,
+    /// How many were entered. Principals and entries carry it, so that they meet those of the same one only.
+    generation: AtomicU64,
+    /// Databases that are open: one that stays the same stays open.
+    open: Mutex<OpenDatabases>,
+    /// What is served now.
+    served: Mutex<Option<Served>>,
+    /// Tells of each generation that was entered.
+    entries: watch::Sender<u64>,
+    tls: RunningTls,
+}
+
+/// What became of a configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Assembled {
+    /// What works, but not as it should.
+    pub(crate) warnings: Vec<String>,
+    pub(crate) databases: usize,
+    pub(crate) tools: usize,
+}
+
+impl Assembly {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        engine: Engine,
+        doorkeeper: Arc<Doorkeeper>,
+        limits: impl Fn(&Config) -> Limits + Send + Sync + 'static,
+        further: Vec<Arc<dyn Database>>,
+    ) -> Self {
+        Self {
+            node,
+            engine,
+            doorkeeper,
+            published: Published::default(),
+            limits: Box::new(limits),
+            further,
+            must_ask: AtomicBool::new(false),
+            entered: Mutex::default(),
+            generation: AtomicU64::new(0),
+            open: Mutex::default(),
+            served: Mutex::default(),
+            entries: watch::Sender::new(0),
+            tls: RunningTls::default(),
+        }
+    }
+
+    /// From now on refuses configurations that let everybody in.
+    pub(crate) fn must_ask(&self) {
+        self.must_ask.store(true, Ordering::Relaxed);
+    }
+
+    /// What somebody with `roles` of the configuration that was entered last may reach.
+    pub(crate) fn grants_of(&self, roles: &BTreeSet<String>) -> Result<Grants, String> {
+        let known: Vec<Role> =
+            self.entered.lock().as_ref().map_or_else(Vec::new, |loaded| identity::roles(&loaded.config));
+        let mut sum = Grants::default();
+        for name in roles {
+            match known.iter().find(|role| role.name == *name) {
+                Some(role) => sum = sum.or(&role.grants),
+                None => {
+                    let known: Vec<&str> = known.iter().map(|role| role.name.as_str()).collect();
+                    return Err(format!("there is no role {name:?}; known are {}", known.join(", ")));
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The databases of the node now.
+    pub(crate) fn databases_open(&self) -> Vec<Arc<dyn Database>> {
+        self.open.lock().all().chain(self.further.iter().cloned()).collect()
+    }
+
+    /// What clients of OAuth are told, now and after each configuration to come.
+    pub(crate) fn published(&self) -> &Published {
+        &self.published
+    }
+
+    /// The node.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Makes the node what `loaded` says.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it; then nothing has changed.
+    pub(crate) async fn enter(&self, loaded: &Arc<Loaded>) -> Result<Assembled, Broken> {
+        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        let (declared, gate, open, mut assembled) = self.prepare(loaded, generation).await?;
+        let now = Served::read(declared, &open, &mut assembled.warnings).await;
+        let state = now.state(&mut assembled.warnings);
+        *self.open.lock() = open;
+        *self.entered.lock() = Some(loaded.clone());
+        // Held until all is in place, so that no handlers of the configuration before come after it.
+        let mut served = self.served.lock();
+        *served = Some(now);
+        self.generation.store(generation, Ordering::Relaxed);
+        // Between the two nobody reaches anything; doors ask again until they belong together.
+        self.doorkeeper.swap(gate);
+        // What is wrong with it was told before.
+        self.published.publish(identity::protected_resource(&loaded.config).unwrap_or_default());
+        self.node.enter(state);
+        drop(served);
+        self.tls.renew(loaded);
+        self.entries.send_replace(generation);
+        Ok(assembled)
+    }
+
+    /// Tells of each generation of the configuration that was entered.
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
+        self.entries.subscribe()
+    }
+
+    /// What follows the handlers of each database, by its name.
+    pub(crate) fn handler_changes(&self) -> Vec<(String, HandlerChanges)> {
+        self.served.lock().as_ref().map(Served::changes).unwrap_or_default()
+    }
+
+    /// The handlers of the database `name` are those of `catalog` now, if the configuration is still that of
+    /// `generation`.
+    pub(crate) fn refresh_handlers(&self, generation: u64, name: &str, catalog: HandlerCatalog) {
+        let mut served = self.served.lock();
+        let Some(now) = served.as_mut().filter(|_| self.generation.load(Ordering::Relaxed) == generation) else {
+            return;
+        };
+        let count = catalog.handlers.len();
+        now.refresh(name, catalog);
+        let mut warnings = Vec::new();
+        self.node.enter(now.state(&mut warnings));
+        tracing::info!(database = name, handlers = count, "the handlers have changed");
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+
+    /// The TLS of the server that runs.
+    pub(crate) fn tls(&self) -> &RunningTls {
+        &self.tls
+    }
+
     /// The configuration that was entered last.
     entered: Mutex<Option<Arc<Loaded>>>,
     /// How many were entered. Principals and entries carry it, so that they meet those of the same one only.
