@@ -17,7 +17,7 @@ use super::types::{Config, RoleEntry};
 use super::{Loaded, limits};
 
 /// Whether callers must prove who they are.
-pub(super) fn is_configured(config: &Config) -> bool {
+pub(crate) fn is_configured(config: &Config) -> bool {
     config.auth.is_some()
 }
 
