@@ -38,6 +38,15 @@ impl AuditLog {
         Self::begin(options, Box::new(sink), last, opened)
     }
 
+    /// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it; it is left as it
+    /// is, and so is its folder.
+    ///
+    /// # Errors
+    /// Those of [`AuditLog::open`], without that another process writes it.
+    pub fn look(options: &AuditOptions) -> Result<(), OpenError> {
+        opening::look(options)
+    }
+
     /// A log that begins anew in `sink`; the options say all but where it is.
     ///
     /// # Errors

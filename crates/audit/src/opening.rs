@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::chain::Link;
 use crate::files::{self, Ending, beside};
@@ -38,6 +38,16 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    fn of(file: &Path, error: io::Error) -> Self {
+        let file = file.to_owned();
+        match error.kind() {
+            io::ErrorKind::InvalidData => Self::Unfit { file, reason: error.to_string() },
+            _ => Self::Io { file, error },
+        }
+    }
+}
+
 /// A log that was opened.
 pub(crate) struct OpenLog {
     pub(crate) sink: FileSink,
@@ -50,10 +60,7 @@ pub(crate) struct OpenLog {
 /// Opens the log that `options` name. What a crash left behind the last whole line is cut off.
 pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
     let (path, key) = (&options.file, options.key.as_ref());
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::InvalidData => OpenError::Unfit { file: path.clone(), reason: error.to_string() },
-        _ => OpenError::Io { file: path.clone(), error },
-    };
+    let failed = |error: io::Error| OpenError::of(path, error);
     let lock = lock(options)?;
     let mut file = files::open(path).map_err(failed)?;
     let Ending { last, whole_bytes, torn_bytes } = files::ending(&mut file, key).map_err(failed)?;
@@ -87,6 +94,30 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
         lock,
     );
     Ok(OpenLog { sink, last, opened })
+}
+
+/// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it. Nothing is written
+/// for that, and nothing is left behind.
+///
+/// # Errors
+/// Those of opening it, without that another process writes it.
+pub(crate) fn look(options: &AuditOptions) -> Result<(), OpenError> {
+    let (path, key) = (&options.file, options.key.as_ref());
+    let failed = |error: io::Error| OpenError::of(path, error);
+    let is_there = |opened: io::Result<File>| match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    };
+    is_there(OpenOptions::new().write(true).open(beside(path, ".lock")))?;
+    if let Some(mut file) = is_there(OpenOptions::new().read(true).append(true).open(path))? {
+        files::ending(&mut file, key).map_err(failed)?;
+    }
+    Head::read(path, key).map_err(failed)?;
+    // The head is written anew each time. This file has no name, or loses it at once.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.metadata().map_err(failed)?;
+    tempfile::tempfile_in(folder).map(drop).map_err(failed)
 }
 
 fn lock(options: &AuditOptions) -> Result<File, OpenError> {

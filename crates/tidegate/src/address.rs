@@ -7,20 +7,32 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
+/// Where a server listens unless said.
+pub(crate) const LISTEN: &str = "127.0.0.1:7070";
+
 /// A listener at `address` (`host:port`); `asks` says that callers must prove who they are.
 pub(crate) async fn listen(address: &str, asks: bool) -> Result<TcpListener, Failure> {
-    let addresses: Vec<SocketAddr> = address
-        .to_socket_addrs()
-        .map_err(|error| Failure::Usage(format!("--listen {address}: {error}; write it as 127.0.0.1:7070")))?
-        .collect();
-    let reaches_out = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
-    if addresses.is_empty() || (!asks && reaches_out()) {
-        return Err(Failure::Usage(refusal(address)));
-    }
+    let addresses = allowed(address, asks).map_err(Failure::Usage)?;
     let listener = TcpListener::bind(&addresses[..]).await.with_context(|| {
         format!("cannot listen on {address}; --listen takes another address, and with port 0 any free one")
     })?;
     Ok(listener)
+}
+
+/// What `address` (`host:port`) stands for, if a server may listen there; `asks` as in [`listen`].
+///
+/// # Errors
+/// What is wrong with it, and what would be right.
+pub(crate) fn allowed(address: &str, asks: bool) -> Result<Vec<SocketAddr>, String> {
+    let addresses: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|error| format!("{address} is no address to listen on: {error}; write it as 127.0.0.1:7070"))?
+        .collect();
+    let reaches_out = || addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
+    if addresses.is_empty() || (!asks && reaches_out()) {
+        return Err(refusal(address));
+    }
+    Ok(addresses)
 }
 
 fn refusal(address: &str) -> String {

@@ -20,6 +20,7 @@ mod output;
 mod quantity;
 mod reload;
 mod results;
+mod serving;
 mod shutdown;
 mod source;
 mod terminal;

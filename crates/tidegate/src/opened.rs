@@ -43,9 +43,19 @@ pub(crate) enum Sources<'a> {
     None,
 }
 
-impl Opened {
-    /// Opens the node that `options` and `sources` describe.
-    pub(crate) async fn open(sources: Sources<'_>, options: &Options, audience: Audience) -> Result<Self, Failure> {
+/// What a node is opened from: it was read, and nothing is open yet.
+pub(crate) struct Plan<'a> {
+    pub(crate) loaded: Arc<Loaded>,
+    seen: Seen,
+    has_file: bool,
+    /// Folders and files that are served beside the configuration.
+    served: &'a [Source],
+    options: &'a Options,
+}
+
+impl<'a> Plan<'a> {
+    /// Reads what `options` and `sources` describe.
+    pub(crate) fn read(sources: Sources<'a>, options: &'a Options) -> Result<Self, Failure> {
         let named = match sources {
             Sources::Named(named) => named,
             Sources::None => &[],
@@ -53,12 +63,17 @@ impl Opened {
         let file = options.config.as_deref().or_else(|| default_file(named));
         let mut seen = Seen::default();
         let loaded = file.map_or_else(|| Ok(Loaded::nothing()), |file| Loaded::read_seeing(file, &mut seen))?;
-        let loaded = Arc::new(loaded);
-        let engine = Engine::start(options.engine(&loaded)?)?;
         let served = match sources {
             Sources::Named(named) if file.is_none() => sources_or_here(named),
             _ => named,
         };
+        Ok(Self { loaded: Arc::new(loaded), seen, has_file: file.is_some(), served, options })
+    }
+
+    /// Opens the node.
+    pub(crate) async fn open(self, audience: Audience) -> Result<Opened, Failure> {
+        let Self { loaded, seen, has_file, served, options } = self;
+        let engine = Engine::start(options.engine(&loaded)?)?;
         let further = source::databases(served, &engine)?;
         let doorkeeper = Arc::new(Doorkeeper::new(tidegate_auth::Gate::open()));
         let flags = options.limits_for(audience);
@@ -81,7 +96,14 @@ impl Opened {
         for warning in &assembled.warnings {
             tracing::warn!("{warning}");
         }
-        Ok(Self { assembly, doorkeeper, has_file: file.is_some(), loaded, seen, assembled, engine, audit })
+        Ok(Opened { assembly, doorkeeper, loaded, seen, has_file, assembled, engine, audit })
+    }
+}
+
+impl Opened {
+    /// Opens the node that `options` and `sources` describe.
+    pub(crate) async fn open(sources: Sources<'_>, options: &Options, audience: Audience) -> Result<Self, Failure> {
+        Plan::read(sources, options)?.open(audience).await
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {

@@ -162,6 +162,27 @@ async fn one_process_writes_a_log() {
 }
 
 #[tokio::test]
+async fn who_looks_changes_nothing_and_disturbs_nobody() {
+    let place = Place::new();
+    AuditLog::look(&place.options()).unwrap();
+    assert_eq!(place.files(), "");
+    let scene = Scene::open(&place.options());
+    scene.ask_often(1).await;
+    AuditLog::look(&place.options()).unwrap();
+    scene.close().await;
+    OpenOptions::new().append(true).open(place.file()).unwrap().write_all(b"{\"torn").unwrap();
+    let before = (text(&place.file()), place.files());
+    AuditLog::look(&place.options()).unwrap();
+    assert_eq!((text(&place.file()), place.files()), before);
+    for file in ["nowhere/audit.jsonl", "audit.jsonl/audit.jsonl", "."] {
+        let options = AuditOptions::new(place.file().with_file_name(file));
+        let error = AuditLog::open(&options).unwrap_err();
+        assert!(matches!(error, OpenError::Io { .. }), "{error}");
+        assert_eq!(AuditLog::look(&options).unwrap_err().to_string(), error.to_string());
+    }
+}
+
+#[tokio::test]
 async fn a_log_whose_end_was_changed_or_has_another_key_is_not_gone_on_with() {
     let place = Place::new();
     let keyed = AuditOptions { key: key(b'a'), ..place.options() };
@@ -169,8 +190,10 @@ async fn a_log_whose_end_was_changed_or_has_another_key_is_not_gone_on_with() {
     scene.close().await;
     drop(scene);
     for key in [None, key(b'b')] {
-        let error = AuditLog::open(&AuditOptions { key, ..place.options() }).unwrap_err();
+        let options = AuditOptions { key, ..place.options() };
+        let error = AuditLog::open(&options).unwrap_err();
         assert!(matches!(error, OpenError::Unfit { .. }), "{error}");
+        assert_eq!(AuditLog::look(&options).unwrap_err().to_string(), error.to_string());
     }
     Scene::open(&keyed).close().await;
     let changed = text(&place.file()).replace("opened", "closed");

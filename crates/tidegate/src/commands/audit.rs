@@ -19,7 +19,7 @@ pub(crate) enum Audit {
         /// Files of the log; the older ones beside them (.1, .2, …) are read as well [default: audit.file of the configuration]
         #[arg(value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// File that holds the key of the log [default: audit.key of the configuration, if no FILE is named]
+        /// File that holds the key of the log [default: audit.key of the configuration, for its own log]
         #[arg(long, value_name = "FILE")]
         key_file: Option<PathBuf>,
         /// Hash of a line that must be in the log, which was kept elsewhere

@@ -9,6 +9,7 @@ use crate::config::{FILE_NAME, schema};
 use crate::failure::Failure;
 use crate::opened::{Opened, Sources};
 use crate::options::{Audience, Options};
+use crate::serving;
 
 /// Check a configuration, or print its JSON Schema
 #[derive(Debug, Subcommand)]
@@ -44,12 +45,16 @@ async fn check(file: PathBuf, options: &Options) -> Result<(), Failure> {
         1 => "; 1 warning above".to_owned(),
         count => format!("; {count} warnings above"),
     };
+    let obstacles = serving::obstacles(&opened.loaded);
+    opened.close().await;
+    if !obstacles.is_empty() {
+        return Err(opened.loaded.broken(&obstacles).into());
+    }
     let (databases, tools) = (assembled.databases, assembled.tools);
     writeln!(
         std::io::stdout(),
         "{}: {databases} databases and {tools} tools, nothing wrong{warnings}",
         file.display()
     )?;
-    opened.close().await;
     Ok(())
 }

@@ -8,10 +8,12 @@ use tidegate_core::{Authenticator, Call, Caller, Outcome, ReplyEvent, Target};
 use tidegate_query::TableStatus;
 use tokio::net::TcpListener;
 
+use crate::auditing;
 use crate::config::FILE_NAME;
 use crate::failure::Failure;
 use crate::opened::{Opened, Sources};
 use crate::options::{Audience, Options};
+use crate::serving;
 use crate::source::Source;
 
 /// Check a set-up from end to end and say what to mend
@@ -40,7 +42,8 @@ impl Findings {
 
     fn wrong(&mut self, what: impl std::fmt::Display) {
         self.wrong += 1;
-        self.lines.push(format!("WRONG  {what}"));
+        // What has several lines stays together.
+        self.lines.push(format!("WRONG  {}", what.to_string().replace('\n', "\n       ")));
     }
 }
 
@@ -52,6 +55,7 @@ impl Doctor {
         databases(&opened, &mut findings).await?;
         identity(&opened, &mut findings);
         a_call(&opened, &mut findings).await?;
+        audit(&opened, &mut findings);
         address(&opened, &mut findings).await;
         opened.close().await;
         let mut output = std::io::stdout().lock();
@@ -121,7 +125,10 @@ fn emptiness(kind: &str) -> &'static str {
 fn identity(opened: &Opened, findings: &mut Findings) {
     let auth = opened.loaded.config.auth();
     if !opened.doorkeeper.is_configured() {
-        return findings.good("callers over HTTP need no key; therefore only this machine is listened to");
+        if serving::refused_address(&opened.loaded).is_none() {
+            findings.good("callers over HTTP need no key; therefore only this machine is listened to");
+        }
+        return;
     }
     if let Some(path) = &auth.keys {
         let path = opened.loaded.resolve(path);
@@ -134,8 +141,15 @@ fn identity(opened: &Opened, findings: &mut Findings) {
         }
         others_can_read(&path, findings);
     }
-    if auth.tokens.is_some() {
-        findings.good("signed tokens are checked");
+    match &auth.tokens {
+        Some(tokens) if tokens.introspection.is_some() => {
+            findings.good("the issuer is asked about each token; not now")
+        }
+        Some(_) => findings.good("signed tokens are checked"),
+        None => {}
+    }
+    if let Some(tls) = &opened.loaded.config.server.tls {
+        others_can_read(&opened.loaded.resolve(&tls.key), findings);
     }
 }
 
@@ -176,8 +190,20 @@ async fn a_call(opened: &Opened, findings: &mut Findings) -> Result<(), Failure>
     Ok(())
 }
 
+fn audit(opened: &Opened, findings: &mut Findings) {
+    let loaded = &opened.loaded;
+    let Some(entry) = &loaded.config.audit else { return };
+    match auditing::obstacle(loaded) {
+        Some(problem) => findings.wrong(loaded.told(&problem.to_string())),
+        None => findings.good(format!("the audit log {} can be written", loaded.resolve(&entry.file).display())),
+    }
+}
+
 async fn address(opened: &Opened, findings: &mut Findings) {
-    let address = opened.loaded.config.server.listen.as_deref().unwrap_or(crate::commands::serve::LISTEN);
+    if let Some(problem) = serving::refused_address(&opened.loaded) {
+        return findings.wrong(opened.loaded.told(&problem.to_string()));
+    }
+    let address = serving::address(&opened.loaded);
     match TcpListener::bind(address).await {
         Ok(_) => findings.good(format!("{address} is free to listen on")),
         Err(error) => {

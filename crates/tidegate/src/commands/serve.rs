@@ -4,17 +4,19 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
-use tidegate_core::{Authenticator as _, Links};
+use tidegate_core::Links;
 use tidegate_transport::http::{self, HttpOptions};
 
 use crate::address::listen;
+use crate::config::{Loaded, callers_are_asked};
 use crate::connecting;
 use crate::failure::Failure;
 use crate::following;
-use crate::opened::{Opened, Sources};
+use crate::opened::{Opened, Plan, Sources};
 use crate::options::{Audience, Options};
 use crate::quantity;
 use crate::reload;
+use crate::serving;
 use crate::shutdown::{DRAIN_WITHIN, Shutdown};
 use crate::source::Source;
 
@@ -50,9 +52,6 @@ pub(crate) struct HttpArguments {
     max_body: Option<usize>,
 }
 
-/// Where a server listens unless said.
-pub(crate) const LISTEN: &str = "127.0.0.1:7070";
-
 impl HttpArguments {
     /// Flag over environment over file over default; lists add up.
     fn options(&self, opened: &Opened) -> Result<HttpOptions, Failure> {
@@ -77,8 +76,8 @@ impl HttpArguments {
         })
     }
 
-    fn address<'a>(&'a self, opened: &'a Opened) -> &'a str {
-        self.listen.as_deref().or(opened.loaded.config.server.listen.as_deref()).unwrap_or(LISTEN)
+    fn address<'a>(&'a self, loaded: &'a Loaded) -> &'a str {
+        self.listen.as_deref().unwrap_or_else(|| serving::address(loaded))
     }
 }
 
@@ -105,8 +104,10 @@ pub(crate) async fn serve(
     options: &Options,
 ) -> Result<(), Failure> {
     let shutdown = Shutdown::on_signals()?;
-    let opened = Opened::open(Sources::Named(sources), options, Audience::Clients).await?;
-    let listener = listen(http.address(&opened), opened.doorkeeper.is_configured()).await?;
+    let plan = Plan::read(Sources::Named(sources), options)?;
+    // Before anything is opened: a node that is refused its address leaves no files behind.
+    let listener = listen(http.address(&plan.loaded), callers_are_asked(&plan.loaded.config)).await?;
+    let opened = plan.open(Audience::Clients).await?;
     let address = listener.local_addr().map_err(anyhow::Error::from)?;
     let http = http.options(&opened)?;
     if !address.ip().to_canonical().is_loopback() {

@@ -17,7 +17,7 @@ use super::types::{Config, RoleEntry};
 use super::{Loaded, limits};
 
 /// Whether callers must prove who they are.
-pub(super) fn is_configured(config: &Config) -> bool {
+pub(crate) fn is_configured(config: &Config) -> bool {
     config.auth.is_some()
 }
 
@@ -140,6 +140,13 @@ fn doubtful(config: &Config) -> Vec<String> {
     }
     if auth.proxy.as_ref().is_some_and(|proxy| proxy.roles.is_none()) {
         doubts.push("auth.proxy names no header for roles: who comes through the proxy has none".to_owned());
+    }
+    let asks_for_certificates = config.server.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+    if !auth.certificates.is_empty() && !asks_for_certificates {
+        doubts.push(
+            "auth.certificates says who shows which certificate, but nobody can show one without server.tls.client_ca"
+                .to_owned(),
+        );
     }
     let meant = auth.oauth.as_ref().zip(auth.tokens.as_ref());
     if let Some((oauth, tokens)) = meant

@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use assemble::{Assembled, Assembly, inline};
 use document::Document;
 use expand::Variables;
+pub(crate) use identity::is_configured as callers_are_asked;
 pub(crate) use limits::{of_callers, usage_file};
 pub(crate) use problem::{Problem, report};
 pub(crate) use reading::schema;

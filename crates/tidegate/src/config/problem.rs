@@ -1,6 +1,6 @@
 //! What is wrong with a configuration: where, what, and what would be right.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use super::document::{Document, Place};
@@ -25,6 +25,13 @@ impl Problem {
     /// A problem at `place`.
     pub(crate) fn at(place: Place, message: impl Into<String>) -> Self {
         Self { path: String::new(), place: Some(place), message: message.into() }
+    }
+}
+
+/// Without its file: `path: message`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
     }
 }
 

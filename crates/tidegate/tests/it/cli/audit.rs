@@ -105,6 +105,36 @@ fn a_node_that_is_to_be_audited_does_not_run_without() {
     let ran = configured.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("audit.file: the audit log ") && ran.stderr.contains("cannot be used"), "{ran:?}");
+    // Whoever asks beforehand hears the same.
+    let refused = ran.stderr.trim_end().trim_start_matches("error: ").to_owned();
+    let checked = configured.run(&["config", "check"]);
+    assert!(checked.code == Some(2) && checked.stderr.contains(&refused), "{checked:?}");
+    let examined = configured.run(&["doctor"]);
+    assert!(examined.code == Some(1) && examined.stdout.contains(&format!("WRONG  {refused}\n")), "{examined:?}");
+}
+
+#[test]
+fn who_only_looks_leaves_no_log_behind_nor_does_a_node_that_is_refused_its_address() {
+    let public =
+        "databases: [{name: shop, files: shop}]\nserver: {listen: '0.0.0.0:0'}\naudit: {file: log/audit.jsonl}\n";
+    let configured = Configured::new(public);
+    let folder = configured.folder().join("log");
+    fs::create_dir(&folder).unwrap();
+    let served = configured.run(&["serve"]);
+    assert_eq!(served.code, Some(2), "{served:?}");
+    let refused = served.stderr.lines().next().unwrap().trim_start_matches("error: ").to_owned();
+    let checked = configured.run(&["config", "check"]);
+    assert!(checked.code == Some(2) && checked.stderr.contains(&format!("server.listen: {refused}")), "{checked:?}");
+    let examined = configured.run(&["doctor"]);
+    let wrong = format!("WRONG  server.listen: {refused}\n");
+    assert!(examined.code == Some(1) && examined.stdout.contains(&wrong), "{examined:?}");
+    assert!(!examined.stdout.contains("is free") && !examined.stdout.contains("need no key"), "{examined:?}");
+    configured.write(&public.replace("0.0.0.0", "127.0.0.1"));
+    for verb in [&["config", "check"][..], &["doctor"]] {
+        let ran = configured.run(verb);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
 #[test]
