@@ -16,7 +16,7 @@ use super::{CallLimits, Limits};
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::owner::Owner;
-use crate::principal::{Proof, network_of};
+use crate::principal::Proof;
 
 /// All meters of a node.
 #[derive(Debug)]
@@ -174,9 +174,7 @@ impl Meters {
     }
 
     fn principal(&self, caller: &Caller) -> Arc<Meter> {
-        let owner = Owner::of(caller);
-        let address = owner.address.map(network_of);
-        self.principals.of(Owner { address, ..owner }, self.calendar.day())
+        self.principals.of(Owner::counted(caller), self.calendar.day())
     }
 
     fn tenant(&self, name: &str) -> Arc<Meter> {
