@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
-use crate::principal::Proof;
+use crate::principal::{Proof, network_of};
 
 /// Whose something is: what [`Caller::is_same_as`] compares, which outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,6 +33,12 @@ impl Owner {
             tenant: principal.tenant.clone(),
             address: peer.filter(|_| has_address_alone),
         }
+    }
+
+    /// Whom `caller` counts as where what it takes is counted: who showed nothing counts as its network.
+    pub fn counted(caller: &Caller) -> Self {
+        let owner = Self::of(caller);
+        Self { address: owner.address.map(network_of), ..owner }
     }
 
     /// The same as one text, to sign or to compare.

@@ -16,7 +16,7 @@ use super::{CallLimits, Limits};
 use crate::call::{Call, Target};
 use crate::caller::Caller;
 use crate::owner::Owner;
-use crate::principal::{Proof, network_of};
+use crate::principal::Proof;
 
 /// All meters of a node.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ impl Meters {
             Allowance { waiting_calls_max, running_calls_max: of_all.running_calls_max, ..Allowance::default() };
         let mut all = Vec::with_capacity(3);
         if takes_turns && is_known {
-            let owner = in_its_network(Owner::of(caller));
+            let owner = Owner::counted(caller);
             all.push(bounded(Level::Tool, OfTool::Principal { tool: tool.clone(), owner }, turns, true));
         }
         let of_everybody = match tenant {
@@ -208,7 +208,7 @@ impl Meters {
     }
 
     fn principal(&self, caller: &Caller) -> Arc<Meter> {
-        self.principals.of(in_its_network(Owner::of(caller)), self.calendar.day())
+        self.principals.of(Owner::counted(caller), self.calendar.day())
     }
 
     fn tenant(&self, name: &str) -> Arc<Meter> {
@@ -231,11 +231,6 @@ fn of_principal(caller: &Caller, limits: &Limits) -> Allowance {
 fn of_tenant(caller: &Caller, limits: &Limits) -> Allowance {
     let is_bounded = caller.principal.tenant.is_some() && caller.principal.proof != Proof::Process;
     if is_bounded { limits.of_tenant } else { Allowance::default() }
-}
-
-/// Those who showed nothing are told apart by their networks.
-fn in_its_network(owner: Owner) -> Owner {
-    Owner { address: owner.address.map(network_of), ..owner }
 }
 
 fn bounds_calls(allowance: &Allowance) -> bool {

@@ -11,6 +11,7 @@ mod level;
 mod meter;
 mod meters;
 mod rate;
+mod share;
 mod slots;
 mod table;
 mod usage;
@@ -25,6 +26,7 @@ pub(crate) use self::keeper::Keeper;
 pub(crate) use self::level::Reached;
 pub use self::level::{Level, Measure};
 pub(crate) use self::meters::Meters;
+pub use self::share::tenant_share;
 pub(crate) use self::usage::{Calendar, Taken};
 
 /// How much of an answer travels inline. `None` is without a bound.

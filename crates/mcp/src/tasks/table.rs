@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Owner, Registry};
+use tidegate_core::{Caller, Owner, Registry, tenant_share};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -18,7 +18,7 @@ use crate::jsonrpc::RpcError;
 /// How often it is looked which tasks are over.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The bounds of tasks.
+/// The bounds of tasks. The principals of one tenant have half together of what is kept of all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaskLimits {
     /// How long a task is kept, from when it was made, and after it has ended.
@@ -81,6 +81,7 @@ struct Table {
     entries: HashMap<TaskId, Entry>,
     kept: Kept,
     kept_of: HashMap<Owner, Kept>,
+    kept_of_tenant: HashMap<String, Kept>,
     /// When it is looked again which are over: to look at each task for each new one would be much.
     look_at: Option<Instant>,
 }
@@ -121,7 +122,7 @@ impl Tasks {
     /// Writes a new task down.
     ///
     /// # Errors
-    /// When its owner has too many, or it cannot be written down.
+    /// When its owner or its tenant has too many, or it cannot be written down.
     pub(super) async fn insert(&self, entry: Entry) -> Result<(), RpcError> {
         self.forget_over().await;
         let record = Record { facts: entry.facts.clone(), ending: Ending::default() };
@@ -251,6 +252,11 @@ impl Table {
         if self.kept_of.get(&facts.owner).is_some_and(|kept| kept.tasks == 0) {
             self.kept_of.remove(&facts.owner);
         }
+        if let Some(tenant) = facts.owner.tenant
+            && self.kept_of_tenant.get(&tenant).is_some_and(|kept| kept.tasks == 0)
+        {
+            self.kept_of_tenant.remove(&tenant);
+        }
     }
 
     /// Ends a task that goes on.
@@ -264,10 +270,13 @@ impl Table {
         }
     }
 
-    /// Counts for the owner and for all.
+    /// Counts for the owner, its tenant and all.
     fn count(&mut self, owner: &Owner, count: impl Fn(&mut Kept)) {
         count(&mut self.kept);
         count(self.kept_of.entry(owner.clone()).or_default());
+        if let Some(tenant) = &owner.tenant {
+            count(self.kept_of_tenant.entry(tenant.clone()).or_default());
+        }
     }
 
     /// Takes away the tasks whose time is over; one that goes on stays until it has ended.
@@ -287,15 +296,20 @@ impl Table {
 
     fn has_room(&self, owner: &Owner, limits: &TaskLimits) -> Result<(), RpcError> {
         let refuse = |what: String| Err(RpcError::new(RpcError::REFUSED, what));
-        if self.kept.tasks >= limits.kept_max || self.kept.bytes >= limits.kept_bytes_max {
-            return refuse("too many tasks are kept; try again later".to_owned());
-        }
         let of_one = self.kept_of.get(owner).copied().unwrap_or_default();
         if of_one.tasks >= limits.kept_of_one_max || of_one.bytes >= limits.kept_bytes_of_one_max {
             return refuse(format!("you have {} tasks, as many as are kept; wait until some expire", of_one.tasks));
         }
         if of_one.running >= limits.running_of_one_max {
             return refuse(format!("more than {} of your tasks go on; wait until one ends", limits.running_of_one_max));
+        }
+        let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.kept_of_tenant.get(tenant)).copied();
+        let Kept { tasks, bytes, .. } = of_tenant.unwrap_or_default();
+        if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share(limits.kept_bytes_max) {
+            return refuse(format!("your tenant has {tasks} tasks, as many as are kept; wait until some expire"));
+        }
+        if self.kept.tasks >= limits.kept_max || self.kept.bytes >= limits.kept_bytes_max {
+            return refuse("too many tasks are kept; try again later".to_owned());
         }
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-/// The bounds of stored results.
+use tidegate_core::tenant_share;
+
+/// The bounds of stored results. The principals of one tenant have half together of what all have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
     /// Bytes of blocks of an answer that goes on by itself because it did not fit inline.
@@ -27,6 +29,23 @@ pub struct StoreLimits {
     pub running_of_one: usize,
     /// How long the work goes on in the background.
     pub timeout: Duration,
+}
+
+impl StoreLimits {
+    /// Bytes of the results of one tenant's principals together.
+    pub(super) fn bytes_of_tenant(&self) -> u64 {
+        tenant_share(self.total_bytes)
+    }
+
+    /// Results kept, of one tenant's principals together.
+    pub(super) fn results_of_tenant(&self) -> usize {
+        tenant_share(self.results)
+    }
+
+    /// Results of one tenant's principals that are being written at the same time.
+    pub(super) fn running_of_tenant(&self) -> usize {
+        tenant_share(self.running)
+    }
 }
 
 impl Default for StoreLimits {

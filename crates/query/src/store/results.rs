@@ -252,7 +252,7 @@ impl ResultStore {
         let leaving = {
             let mut index = self.index.lock();
             let leaving = quota::leaving(&index.results, &self.limits, writing, bytes);
-            let leaving = leaving.map_err(|shortage| unavailable(shortage.reason()))?;
+            let leaving = leaving.map_err(|shortage| unavailable(shortage.of_room()))?;
             let freed: u64 = leaving.iter().map(|result| result.size()).sum();
             let needed = self.limits.free_bytes.saturating_add(bytes);
             if free.is_some_and(|free| free.saturating_add(freed) < needed) {
@@ -268,18 +268,11 @@ impl ResultStore {
     }
 
     fn admit(&self, result: &Arc<StoredResult>) -> Result<(), Error> {
-        let owner = &result.head.owner;
         let mut index = self.index.lock();
-        let running: Vec<&Owner> =
-            index.results.values().filter(|it| !has_ended(it)).map(|it| &it.head.owner).collect();
-        let of_one = running.iter().filter(|other| **other == owner).count();
-        let is_anonymous = owner.proof == "anonymous";
-        if running.len() >= self.limits.running || (!is_anonymous && of_one >= self.limits.running_of_one) {
-            let message = "as many stored results are being written as may be";
-            return Err(
-                Error::new(ErrorKind::RateLimited, message).with_hint("Wait for one of them; list_jobs shows them.")
-            );
-        }
+        quota::may_begin(&index.results, &self.limits, &result.head.owner).map_err(|shortage| {
+            let (message, hint) = shortage.of_writers();
+            Error::new(ErrorKind::RateLimited, message).with_hint(hint)
+        })?;
         index.results.insert(result.head.id, result.clone());
         Ok(())
     }

@@ -93,7 +93,10 @@ pub(super) fn open(
         let message = "subscriptions/listen opens an event stream: Accept must name text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, Some(id), &RpcError::invalid_request(message));
     }
-    let Some(place) = door.place(caller) else { return too_many_sessions(Some(id)) };
+    let place = match door.place(caller) {
+        Ok(place) => place,
+        Err(level) => return too_many_sessions(Some(id), level),
+    };
     let known = Known { door: door.clone(), shown: shown.clone(), owner: caller.principal.clone() };
     let listening = Listening { stream: Some(stream), asking: Asking::new(known), has_begun: false, _place: place };
     event_stream(Body::from_stream(stream::unfold(listening, |mut listening| async move {

@@ -35,7 +35,7 @@ use axum::Router;
 use axum::http::Extensions;
 use axum::routing::{any as on_any, get as on_get, post as on_post};
 use tidegate_core::event::Event;
-use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, Links, Origin};
+use tidegate_core::{Authenticator, Budget, Caller, LetEverybodyIn, Level, Links, Origin};
 use tidegate_mcp::{InFlight, Peer, Service, Session};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -92,7 +92,8 @@ pub struct HttpOptions {
     /// More sessions are refused: legacy ones, event streams of HTTP+SSE, WebSockets and modern clients that listen
     /// over Streamable HTTP together.
     pub sessions_max: usize,
-    /// More sessions of one principal are refused, where callers prove who they are.
+    /// More sessions of one principal are refused, where callers prove who they are. The principals of one tenant have
+    /// half of all sessions together.
     pub sessions_of_one_max: usize,
     /// A session without a request for this long ends.
     pub session_idle_max: Duration,
@@ -170,10 +171,13 @@ impl Door {
         })
     }
 
-    /// A place for a session of `caller`; `None` when there are too many.
-    fn place(&self, caller: &Caller) -> Option<Place> {
+    /// A place for a session of `caller`.
+    ///
+    /// # Errors
+    /// Whose sessions there are too many of.
+    fn place(&self, caller: &Caller) -> Result<Place, Level> {
         self.sessions.end_idle();
-        self.places.take(&caller.principal, caller.origin.transport)
+        self.places.take(caller)
     }
 
     /// Tells log and metrics that a message was refused.

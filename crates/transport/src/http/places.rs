@@ -1,12 +1,13 @@
 //! Places: how many sessions there may be at once, over all transports together, and how many of them one principal
-//! may have.
+//! and the principals of one tenant may have.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tidegate_core::event::{Event, Events};
-use tidegate_core::{Principal, Proof, TransportKind};
+use tidegate_core::{Caller, Level, Owner, TransportKind, tenant_share};
 
 /// All places of the door.
 pub(super) struct Places {
@@ -20,16 +21,14 @@ pub(super) struct Places {
 #[derive(Default)]
 struct Taken {
     all: usize,
-    by_holder: HashMap<Holder, usize>,
+    by_holder: HashMap<Owner, usize>,
+    by_tenant: HashMap<String, usize>,
 }
-
-/// Somebody, as [`Principal::is_same_as`] tells them apart.
-type Holder = (Proof, String, Option<String>);
 
 /// One place, free again when it is dropped.
 pub(super) struct Place {
     places: Arc<Places>,
-    holder: Holder,
+    holder: Owner,
     transport: TransportKind,
 }
 
@@ -38,33 +37,61 @@ impl Places {
         Arc::new(Self { places_max, of_one_max, events, taken: Mutex::default() })
     }
 
-    /// A place for a session of `principal` over `transport`; `None` when too many are taken, or too many by it.
-    pub(super) fn take(self: &Arc<Self>, principal: &Principal, transport: TransportKind) -> Option<Place> {
-        let holder = (principal.proof, principal.subject.clone(), principal.tenant.clone());
-        let mut taken = self.taken.lock();
-        let of_holder = taken.by_holder.get(&holder).copied().unwrap_or_default();
-        if taken.all >= self.places_max || self.of_one_max.is_some_and(|of_one_max| of_holder >= of_one_max) {
-            return None;
-        }
-        taken.all += 1;
-        taken.by_holder.insert(holder.clone(), of_holder + 1);
-        drop(taken);
+    /// A place for a session of `caller`.
+    ///
+    /// # Errors
+    /// Who has too many.
+    pub(super) fn take(self: &Arc<Self>, caller: &Caller) -> Result<Place, Level> {
+        let (holder, transport) = (Owner::counted(caller), caller.origin.transport);
+        self.taken.lock().take(&holder, self)?;
         self.events.tell(Event::SessionOpened { transport });
-        Some(Place { places: self.clone(), holder, transport })
+        Ok(Place { places: self.clone(), holder, transport })
+    }
+}
+
+impl Taken {
+    fn take(&mut self, holder: &Owner, places: &Places) -> Result<(), Level> {
+        let of_holder = self.by_holder.get(holder).copied().unwrap_or_default();
+        if places.of_one_max.is_some_and(|of_one_max| of_holder >= of_one_max) {
+            return Err(Level::Principal);
+        }
+        let of_tenant = holder.tenant.as_ref().and_then(|tenant| self.by_tenant.get(tenant)).copied();
+        if of_tenant.unwrap_or_default() >= tenant_share(places.places_max) {
+            return Err(Level::Tenant);
+        }
+        if self.all >= places.places_max {
+            return Err(Level::Node);
+        }
+        self.all += 1;
+        *self.by_holder.entry(holder.clone()).or_default() += 1;
+        if let Some(tenant) = &holder.tenant {
+            *self.by_tenant.entry(tenant.clone()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, holder: &Owner) {
+        self.all -= 1;
+        one_less(&mut self.by_holder, holder);
+        if let Some(tenant) = &holder.tenant {
+            one_less(&mut self.by_tenant, tenant);
+        }
+    }
+}
+
+/// Counts one less of `key`, and keeps none of whom there is nothing.
+fn one_less<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
-        taken.all -= 1;
-        if let Some(of_holder) = taken.by_holder.get_mut(&self.holder) {
-            *of_holder -= 1;
-            if *of_holder == 0 {
-                taken.by_holder.remove(&self.holder);
-            }
-        }
-        drop(taken);
+        self.places.taken.lock().give_back(&self.holder);
         self.places.events.tell(Event::SessionClosed { transport: self.transport });
     }
 }

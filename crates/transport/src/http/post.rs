@@ -162,7 +162,10 @@ async fn open_session(door: &Door, head: &Head, request: &tidegate_mcp::Request)
         Ok(opened) => opened,
         Err(error) => return refusal(StatusCode::OK, Some(&request.id), &error),
     };
-    let Some(place) = door.place(&head.caller) else { return too_many_sessions(Some(&request.id)) };
+    let place = match door.place(&head.caller) {
+        Ok(place) => place,
+        Err(level) => return too_many_sessions(Some(&request.id), level),
+    };
     let id = door.sessions.open(session, head.caller.principal.clone(), place);
     let mut response = message(door, whole, false);
     // An id is hexadecimal digits.

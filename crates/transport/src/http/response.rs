@@ -7,6 +7,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
+use tidegate_core::Level;
 use tidegate_mcp::{AnswerStream, Frame, Hindrance, Message, RequestId, RpcError};
 
 use super::Door;
@@ -33,9 +34,14 @@ pub(super) fn refusal(status: StatusCode, id: Option<&RequestId>, error: &RpcErr
     json(status, error.to_bytes(id))
 }
 
-/// 503 for who may open no more sessions now.
-pub(super) fn too_many_sessions(id: Option<&RequestId>) -> Response {
-    let error = RpcError::new(RpcError::INTERNAL_ERROR, "too many sessions are open; try again later");
+/// 503 for who may open no more sessions now, since there are too many at `level`.
+pub(super) fn too_many_sessions(id: Option<&RequestId>, level: Level) -> Response {
+    let whose = match level {
+        Level::Principal => "of yours ",
+        Level::Tenant => "of your tenant ",
+        Level::Tool | Level::Node => "",
+    };
+    let error = RpcError::new(RpcError::INTERNAL_ERROR, format!("too many sessions {whose}are open; try again later"));
     refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
 }
 

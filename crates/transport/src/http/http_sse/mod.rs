@@ -35,7 +35,10 @@ pub(super) async fn open(
     if let Err(refusal) = must_accept_events(request.headers()) {
         return *refusal;
     }
-    let Some(place) = door.place(&caller) else { return too_many_sessions(None) };
+    let place = match door.place(&caller) {
+        Ok(place) => place,
+        Err(level) => return too_many_sessions(None, level),
+    };
     // Where a host has mounted the door.
     let mount = original.path().strip_suffix(request.uri().path()).unwrap_or_default();
     let known = Known { door, shown, owner: caller.principal };

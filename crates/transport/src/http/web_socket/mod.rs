@@ -36,7 +36,10 @@ pub(super) async fn open(
             return refused.response();
         }
     };
-    let Some(place) = door.place(&caller) else { return too_many_sessions(None) };
+    let place = match door.place(&caller) {
+        Ok(place) => place,
+        Err(level) => return too_many_sessions(None, level),
+    };
     let seat = request.extensions_mut().remove::<Seat>();
     let upgrade = hyper::upgrade::on(&mut request);
     let known = Arc::new(Known { door: door.clone(), shown, owner: caller.principal });

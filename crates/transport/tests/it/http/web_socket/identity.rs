@@ -84,7 +84,7 @@ async fn one_key_holds_no_more_than_its_share_of_the_sessions() {
     let headers =
         [&headers[..], &[("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Sec-WebSocket-Protocol", "mcp")]];
     let third = server.connect().await.ask(&request("GET", "/mcp/ws", &headers.concat(), b"")).await;
-    assert_eq!(third.told(), "503 -32603 too many sessions are open; try again later");
+    assert_eq!(third.told(), "503 -32603 too many sessions of yours are open; try again later");
     second.lives().await;
     first.close().await;
     super::super::until(async || server.figure("tidegate_sessions{transport=\"ws\"}").await == "1").await;
