@@ -134,6 +134,29 @@ async fn functions_that_multiply_are_bounded() {
 }
 
 #[tokio::test]
+async fn a_statement_that_grows_by_its_names_is_refused() {
+    let (_folder, node) = large(small_options());
+    let doubled = |levels: usize| {
+        let first = "c0 AS (SELECT id AS x FROM n WHERE id < 3)".to_owned();
+        let named = |n: usize| format!("c{} AS (SELECT a.x FROM c{n} a JOIN c{n} b ON a.x = b.x)", n + 1);
+        let ctes: Vec<String> = std::iter::once(first).chain((0..levels).map(named)).collect();
+        format!("WITH {} SELECT count(*) FROM c{levels}", ctes.join(", "))
+    };
+    let added = |levels: usize| {
+        let inner = (0..levels)
+            .fold("SELECT id AS x FROM n".to_owned(), |inner, n| format!("SELECT x + x AS x FROM ({inner}) t{n}"));
+        format!("SELECT count(*) FROM ({inner}) t WHERE x > 0")
+    };
+    let asked = |levels: usize| format!("SELECT (SELECT count(*) FROM ({}) s) AS n", doubled(levels));
+    for sql in [doubled(60), added(60), asked(60)] {
+        let refusal = soon(&sql, node.refusal(&sql)).await;
+        assert!(refusal.starts_with("too_large: ") && refusal.contains("are possible"), "{sql}: {refusal}");
+    }
+    assert_eq!(node.rows(&doubled(4)).await, "3");
+    assert_eq!(node.rows(&added(8)).await, "299999");
+}
+
+#[tokio::test]
 async fn a_long_text_of_the_statement_makes_short_batches() {
     let (_folder, node) = large(small_options());
     let text = "x".repeat(100_000);

@@ -33,6 +33,7 @@ impl Tasks {
         let facts = Facts {
             id: TaskId(Uuid::new_v4()),
             owner: Owner::of(job.caller()),
+            roles: job.principal().roles.clone(),
             tool: job.target().name().to_owned(),
             databases: job.databases(),
             bytes: 0,

@@ -65,6 +65,9 @@ impl Status {
 pub(crate) struct Facts {
     pub(crate) id: TaskId,
     pub(crate) owner: Owner,
+    /// The roles that its owner had: whoever has lost one sees nothing that it gave.
+    #[serde(default)]
+    pub(crate) roles: BTreeSet<String>,
     /// The tool that was called: whoever may not call it any more has no task of it.
     pub(crate) tool: String,
     /// The databases that it asked by its owner's own right: the same holds for these.

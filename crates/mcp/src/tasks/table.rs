@@ -167,8 +167,8 @@ impl Tasks {
         self.table.lock().entries.get_mut(&id).map(look)
     }
 
-    /// The task that `text` names, if it is one of `caller`, who may still call its tool and ask what it asked, and is not
-    /// over.
+    /// The task that `text` names, if it is one of `caller`, who has the roles that it had and may still call its tool and ask
+    /// what it asked, and is not over.
     ///
     /// # Errors
     /// `-32602`, the same for one that is another's and one that never was.
@@ -180,7 +180,8 @@ impl Tasks {
                 let Entry { facts, job, .. } = entry;
                 let databases = job.as_ref().map_or_else(|| facts.databases.clone(), |job| job.databases());
                 let is_over = job.is_none() && facts.is_over(now);
-                (facts.owner == owner && !is_over).then(|| (facts.tool.clone(), databases))
+                let is_its = facts.owner == owner && facts.roles.is_subset(&caller.principal.roles);
+                (is_its && !is_over).then(|| (facts.tool.clone(), databases))
             });
             needed.flatten().is_some_and(|(tool, databases)| {
                 let state = registry.state_for(caller);

@@ -257,6 +257,24 @@ async fn a_strangers_task_is_absent() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_has_lost_a_role_sees_no_task_that_it_gave() {
+    let scene = Scene::new(None);
+    let mut client = scene.client();
+    let grants = Principal::owner().grants.clone();
+    let mut with_roles = |roles: &[&str]| {
+        let mut ann = Principal::new("ann", Proof::Token, grants.clone());
+        ann.roles = roles.iter().map(|role| (*role).to_owned()).collect();
+        client.peer.caller = Caller::new(Arc::new(ann), Origin { transport: TransportKind::Stdio, peer: None });
+        client.clone()
+    };
+    let id = call(&with_roles(&["auditor", "reader"]), "slow").await["taskId"].clone();
+    for (roles, is_seen) in [(&["reader"][..], false), (&["auditor", "reader", "writer"], true), (&[], false)] {
+        let answer = with_roles(roles).ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+        assert_eq!(answer.get("result").is_some(), is_seen, "{roles:?}: {answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_restart_keeps_what_ended_and_fails_what_went_on() {
     let folder = tempfile::tempdir().unwrap();

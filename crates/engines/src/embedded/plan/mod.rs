@@ -11,6 +11,7 @@ mod order;
 mod parameters;
 mod run;
 mod session;
+mod size;
 mod tables;
 
 use std::sync::Arc;
@@ -137,6 +138,8 @@ async fn logical_plan(statement: &Statement, session: &SessionState, scope: &dyn
     let failed = |error: DataFusionError| error_of(&error, scope.database());
     let ast = named_as_they_are(statement, session, scope)?;
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
+    // Before anything goes through all of it.
+    size::check(&logical).map_err(failed)?;
     // The statement's own policy is the first wall; this is the second.
     SQLOptions::new()
         .with_allow_ddl(false)
