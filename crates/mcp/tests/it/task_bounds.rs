@@ -95,3 +95,37 @@ async fn no_more_is_kept_in_memory_than_there_is_room_for() {
     }
     panic!("a hundred results of 900 KiB were kept");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_principals_of_one_tenant_leave_room_for_the_tasks_of_another() {
+    let client = client();
+    let of = |tenant: &str, name: &str| {
+        let (mut of, owner) = (client.clone(), Principal::owner());
+        let principal = Principal { subject: name.to_owned(), tenant: Some(tenant.to_owned()), ..(*owner).clone() };
+        of.peer.caller = Caller::new(Arc::new(principal), client.peer.caller.origin);
+        of
+    };
+    let mut refusals = Vec::new();
+    for name in ["ann", "bob", "carol", "dave"] {
+        let client = of("north", name);
+        loop {
+            let answer = begun(&client, "long").await;
+            let Some(id) = answer["result"].get("taskId") else {
+                refusals.push(answer["error"]["message"].as_str().unwrap().to_owned());
+                break;
+            };
+            ended(&client, id).await;
+        }
+    }
+    insta::assert_debug_snapshot!(refusals, @r#"
+    [
+        "you have 10 tasks, as many as are kept; wait until some expire",
+        "your tenant has 19 tasks, as many as are kept; wait until some expire",
+        "your tenant has 19 tasks, as many as are kept; wait until some expire",
+        "your tenant has 19 tasks, as many as are kept; wait until some expire",
+    ]
+    "#);
+    let south = of("south", "eve");
+    let id = begun(&south, "long").await["result"]["taskId"].clone();
+    assert_eq!(ended(&south, &id).await["status"], "completed");
+}

@@ -15,34 +15,34 @@ use super::result::StoredResult;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shortage {
     /// The principal.
-    OfOne,
+    Principal,
     /// The principals of its tenant together.
-    OfTenant,
+    Tenant,
     /// All together.
-    OfAll,
+    All,
 }
 
 impl Shortage {
     /// What stands in the way of more bytes.
     pub(super) fn of_room(self) -> &'static str {
         match self {
-            Self::OfOne => "your stored results take as much room as they may",
-            Self::OfTenant => "your tenant's stored results take as much room as they may",
-            Self::OfAll => "all stored results of the server take as much room as they may",
+            Self::Principal => "your stored results take as much room as they may",
+            Self::Tenant => "your tenant's stored results take as much room as they may",
+            Self::All => "all stored results of the server take as much room as they may",
         }
     }
 
     /// What stands in the way of one more that is being written, and what helps.
     pub(super) fn of_writers(self) -> (&'static str, &'static str) {
         match self {
-            Self::OfOne => (
+            Self::Principal => (
                 "as many of your stored results are being written as may be",
                 "Wait for one of them; list_jobs shows them.",
             ),
-            Self::OfTenant => {
+            Self::Tenant => {
                 ("as many of your tenant's stored results are being written as may be", "Wait until one of them ends.")
             }
-            Self::OfAll => ("as many stored results are being written as may be", "Wait until one of them ends."),
+            Self::All => ("as many stored results are being written as may be", "Wait until one of them ends."),
         }
     }
 }
@@ -103,13 +103,13 @@ impl<'a> Uses<'a> {
 
     fn shortage(&self, limits: &StoreLimits) -> Option<Shortage> {
         if !self.of_one.fits(limits.bytes_of_one, limits.results_of_one) {
-            return Some(Shortage::OfOne);
+            return Some(Shortage::Principal);
         }
         let of_tenant = self.of_tenant(self.writer);
         if self.writer.tenant.is_some() && !of_tenant.fits(limits.bytes_of_tenant(), limits.results_of_tenant()) {
-            return Some(Shortage::OfTenant);
+            return Some(Shortage::Tenant);
         }
-        (!self.of_all.fits(limits.total_bytes, limits.results)).then_some(Shortage::OfAll)
+        (!self.of_all.fits(limits.total_bytes, limits.results)).then_some(Shortage::All)
     }
 
     /// Which of `finished`, the oldest first, goes next to mend `shortage`.
@@ -118,9 +118,9 @@ impl<'a> Uses<'a> {
         let own = || finished.iter().position(|result| result.head.owner == *owner);
         let of_tenant = || finished.iter().position(|result| has_tenant && result.head.owner.tenant == owner.tenant);
         match shortage {
-            Shortage::OfOne => own(),
-            Shortage::OfTenant => own().or_else(of_tenant),
-            Shortage::OfAll => own().filter(|_| has_tenant).or_else(of_tenant).or_else(|| {
+            Shortage::Principal => own(),
+            Shortage::Tenant => own().or_else(of_tenant),
+            Shortage::All => own().filter(|_| has_tenant).or_else(of_tenant).or_else(|| {
                 let is_of_bytes = self.of_all.bytes > limits.total_bytes;
                 let most = |index: &usize| {
                     let used = self.of_tenant(&finished[*index].head.owner);
@@ -171,13 +171,13 @@ pub(super) fn may_begin(
     let running = || results.values().filter(|result| !has_ended(result)).map(|result| &result.head.owner);
     let is_anonymous = owner.proof == "anonymous";
     if !is_anonymous && running().filter(|other| *other == owner).count() >= limits.running_of_one {
-        return Err(Shortage::OfOne);
+        return Err(Shortage::Principal);
     }
     let is_of_tenant = |other: &&Owner| owner.tenant.is_some() && other.tenant == owner.tenant;
     if running().filter(is_of_tenant).count() >= limits.running_of_tenant() {
-        return Err(Shortage::OfTenant);
+        return Err(Shortage::Tenant);
     }
-    if running().count() >= limits.running { Err(Shortage::OfAll) } else { Ok(()) }
+    if running().count() >= limits.running { Err(Shortage::All) } else { Ok(()) }
 }
 
 pub(super) fn has_ended(result: &StoredResult) -> bool {

@@ -54,6 +54,13 @@ pub(crate) fn somebody(name: &str) -> Caller {
     Caller::new(Arc::new(principal), Origin { transport: TransportKind::Rest, peer: None })
 }
 
+/// Somebody of a tenant.
+pub(crate) fn somebody_of(tenant: &str, name: &str) -> Caller {
+    let somebody = somebody(name);
+    let principal = Principal { tenant: Some(tenant.to_owned()), ..(*somebody.principal).clone() };
+    Caller::new(Arc::new(principal), somebody.origin)
+}
+
 impl Scene {
     pub(crate) async fn of(fake: Fake, limits: StoreLimits) -> Self {
         let folder = TempDir::new().unwrap();

@@ -11,7 +11,7 @@
 //! - `sessions`, `listen`, `resume`: what legacy clients have beside POST; `subscriptions`: how modern ones listen;
 //!   `asking`: what both are asked.
 //! - `quiet`: streams that say nothing for long are kept open, and their events whole.
-//! - `connections`: how many there are at once.
+//! - `connections`: how many there are at once; `places`: how many sessions, of one principal, of one tenant, of all.
 //! - `events`, `streaming`: answers that are written while they are produced, and clients that go away.
 //! - `rest`: the registry as REST; `results`: stored results.
 //! - `figures`: health, readiness, metrics.
@@ -33,6 +33,7 @@ mod intruders;
 mod level;
 mod listen;
 mod mirror;
+mod places;
 mod quiet;
 pub(super) mod request;
 mod rest;

@@ -4,7 +4,7 @@
 //! - `blocks`: how rows become blocks: sizes, times, shapes, and what a block may not bring along
 //! - `crash`: what processes that were killed leave, and manifests that break off anywhere
 //! - `damage`: blocks and folders that are not what they were
-//! - `room`: quotas, counts and disks that are full
+//! - `room`: quotas, counts and disks that are full; `tenants`: what the principals of one tenant have together
 //! - `leaving`: who goes before the end: writers, readers, results
 
 mod blocks;
@@ -13,6 +13,7 @@ mod damage;
 mod leaving;
 mod pages;
 mod room;
+mod tenants;
 
 use std::path::PathBuf;
 use std::sync::Arc;

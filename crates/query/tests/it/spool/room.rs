@@ -9,16 +9,16 @@ use tidegate_query::{End, ResultId, StoreLimits};
 use super::{Batches, Running, Spool, ann, bob, counted, ended, read, ready, said, small};
 use crate::stored::limits;
 
-const KIB: u64 = 1024;
+pub(super) const KIB: u64 = 1024;
 
 /// Rows that take some `kib` in blocks.
-fn of_size(kib: u64) -> Batches {
+pub(super) fn of_size(kib: u64) -> Batches {
     let rows = kib as i64;
     // Text of 64 letters takes three quarters of its bytes on the disk.
     ready((0..rows).map(|row| counted(row..row + 1, 1344)))
 }
 
-fn schema() -> arrow::datatypes::SchemaRef {
+pub(super) fn schema() -> arrow::datatypes::SchemaRef {
     counted(0..1, 8).schema()
 }
 
@@ -34,7 +34,7 @@ fn bytes_of(spool: &Spool, id: ResultId) -> u64 {
 }
 
 /// Each result is made in a millisecond of its own, so that one is older than the other.
-async fn tick() {
+pub(super) async fn tick() {
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     let began = now();
     while now() == began {
@@ -143,11 +143,14 @@ async fn no_more_are_written_at_once_than_may_be() {
     let _second = begin(&of_ann).await.unwrap();
     let third = begin(&of_ann).await.map(drop).unwrap_err();
     insta::assert_snapshot!(said(&third), @r#"
-    rate_limited: as many stored results are being written as may be
+    rate_limited: as many of your stored results are being written as may be
     Wait for one of them; list_jobs shows them.
     "#);
     let _of_bob = begin(&of_bob).await.unwrap();
-    assert_eq!(said(&begin(&of_bob).await.map(drop).unwrap_err()), said(&third));
+    insta::assert_snapshot!(said(&begin(&of_bob).await.map(drop).unwrap_err()), @r#"
+    rate_limited: as many stored results are being written as may be
+    Wait until one of them ends.
+    "#);
     let result = first.result().clone();
     drop(first);
     ended(&result).await;

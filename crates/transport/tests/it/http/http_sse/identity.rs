@@ -84,7 +84,7 @@ async fn all_transports_share_the_places_for_sessions() {
     server.session(Revision::V2025_11_25).await;
     let accept = [("Accept", "text/event-stream")];
     let third = server.connect().await.ask(&request("GET", "/mcp/sse", &accept, b"")).await;
-    assert_eq!(third.told(), "503 -32603 too many sessions of yours are open; try again later");
+    assert_eq!(third.told(), "503 -32603 too many sessions are open; try again later");
     let initialize = Post::message("initialize", json!({"protocolVersion": "2025-11-25"}));
     assert_eq!(server.ask(&initialize).await.head.status, 503);
     drop(first);
