@@ -11,13 +11,10 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use tidegate::{Node, State};
 use tidegate_auth::{Doorkeeper, Role};
-use tidegate_core::{
-    Allowed, Authenticator as _, Budget, CacheHint, CallLimits, Grants, Limits, NamePattern, SnapshotBuilder, Toolset,
-};
+use tidegate_core::{Allowed, Authenticator as _, Budget, CacheHint, CallLimits, Grants, Limits, SnapshotBuilder};
 use tidegate_engines::Engine;
 use tidegate_postgres::handlers::{HandlerCatalog, HandlerChanges};
 use tidegate_query::{Database, Databases};
-use tidegate_tools::DISCOVER;
 use tidegate_tools::declared::{AllowedHosts, HttpClient, HttpProblem, Prepared};
 use tidegate_transport::http::Published;
 use tokio::sync::watch;
@@ -27,10 +24,7 @@ use super::handlers::Served;
 use super::problem::Problem;
 use super::tls::RunningTls;
 use super::types::Config;
-use super::{Broken, Loaded, doubles, entries, identity, limits, safeguards, tenants, tls};
-
-/// Names under /mcp/ that are doors of their own.
-const RESERVED_TOOLSETS: [&str; 3] = ["sse", "ws", "messages"];
+use super::{Broken, Loaded, doubles, entries, identity, limits, safeguards, tenants, tls, toolsets};
 
 /// Statements that are prepared at the same time.
 const PREPARED_AT_ONCE: usize = 8;
@@ -220,7 +214,7 @@ impl Assembly {
         });
         let offered = tidegate_tools::register_allowed(SnapshotBuilder::new(), state.view(), &built_in).build();
         doubles::check(config, &offered, &mut problems);
-        state = toolsets(state, config, &mut problems);
+        state = toolsets::enter(state, config, &mut problems);
         let inline = CallLimits { timeout: Some(limits.timeout), inline: Some(limits.inline), ..CallLimits::default() };
         state = sql_tools(state, config, inline, &mut problems, &mut assembled.warnings).await;
         state = http_tools(state, loaded, &mut problems);
@@ -350,25 +344,6 @@ fn prompts(mut state: State, config: &Config, problems: &mut Vec<Problem>) -> St
         }
     }
     state
-}
-
-fn toolsets(state: State, config: &Config, problems: &mut Vec<Problem>) -> State {
-    for name in config.toolsets.keys() {
-        let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-        let complaint = match name.as_str() {
-            DISCOVER => Some("is built in; choose another name"),
-            name if RESERVED_TOOLSETS.contains(&name) => Some("is the address of another door; choose another name"),
-            _ if !is_word => Some("must be letters, digits, _ and -, as it stands in an address"),
-            _ => None,
-        };
-        problems.extend(complaint.map(|complaint| Problem::new(format!("toolsets.{name}"), complaint)));
-    }
-    state.entries(|entries| config.toolsets.iter().map(toolset).fold(entries, SnapshotBuilder::toolset))
-}
-
-fn toolset((name, patterns): (&String, &Vec<String>)) -> Toolset {
-    let patterns = patterns.iter().map(NamePattern::new).collect();
-    Toolset { name: name.clone(), entries: Allowed::Matching(patterns) }
 }
 
 /// The problems of a declaration as those of the file.

@@ -23,6 +23,7 @@ mod shape;
 mod tables;
 mod tenants;
 mod tls;
+mod toolsets;
 mod types;
 
 use std::path::{Path, PathBuf};
