@@ -68,6 +68,17 @@ impl Content {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), annotations: None }
     }
+
+    /// How many bytes of text or data it carries.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text { text, .. } => text.len(),
+            Self::Image { data, .. } | Self::Audio { data, .. } => data.len(),
+            Self::Link(_) => 0,
+            Self::Resource(ResourceContents { body: ResourceBody::Text(text), .. }) => text.len(),
+            Self::Resource(ResourceContents { body: ResourceBody::Blob(data), .. }) => data.len(),
+        }
+    }
 }
 
 /// A pointer to a resource that the caller may read later.

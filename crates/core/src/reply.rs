@@ -223,7 +223,9 @@ impl ReplySender {
 
     /// A whole block.
     pub async fn block(&self, content: Content) -> Result<(), Error> {
-        self.send(Chunk::Block(self.job.screened_content(content)?)).await
+        let content = self.job.screened_content(content)?;
+        self.job.count_bytes(content.len());
+        self.send(Chunk::Block(content)).await
     }
 
     /// Begins an answer that is a body of its own; only for calls with a format.
@@ -239,7 +241,9 @@ impl ReplySender {
 
     /// A message of a prompt.
     pub async fn message(&self, role: Role, content: Content) -> Result<(), Error> {
-        self.send(Chunk::Message(role, self.job.screened_content(content)?)).await
+        let content = self.job.screened_content(content)?;
+        self.job.count_bytes(content.len());
+        self.send(Chunk::Message(role, content)).await
     }
 
     /// The answer as data.

@@ -45,20 +45,23 @@ async fn guarded(door: &Door, request: Request, next: Next) -> Response {
 }
 
 fn check(headers: &HeaderMap, uri_host: Option<&str>, options: &HttpOptions) -> Result<(), String> {
-    let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or("?")).or(uri_host);
-    if let Some(host) = host.filter(|host| !is_allowed_host(host_name(host), options)) {
+    // Of several each must be allowed: a proxy in front of us may have looked at any of them.
+    let said = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
+    if let Some(host) = said(header::HOST).chain(uri_host).find(|host| !is_allowed_host(host_name(host), options)) {
         return Err(format!("the host {host:?} is not allowed; the server's option --allow-host adds it"));
     }
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().unwrap_or("?");
+    if let Some(origin) = said(header::ORIGIN).find(|origin| !is_allowed_origin(origin, options)) {
+        return Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"));
+    }
+    Ok(())
+}
+
+fn is_allowed_origin(origin: &str, options: &HttpOptions) -> bool {
     let is_listed = options.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
     let is_local = origin
         .split_once("://")
         .is_some_and(|(scheme, host)| matches!(scheme, "http" | "https") && is_loopback_name(host_name(host)));
-    if is_listed || is_local {
-        return Ok(());
-    }
-    Err(format!("the origin {origin:?} is not allowed; the server's option --allow-origin adds it"))
+    is_listed || is_local
 }
 
 /// `[::1]:80` is `[::1]`, `example.com:80` is `example.com`.
@@ -107,5 +110,19 @@ mod tests {
         assert!(!allows("127.0.0.1:7070", Some("https://app.example.com.evil.com")));
         assert!(!allows("127.0.0.1:7070", Some("file://localhost")));
         assert!(!allows("127.0.0.1:7070", Some("null")));
+    }
+
+    #[test]
+    fn of_several_names_each_must_pass() {
+        let mut headers = HeaderMap::new();
+        headers.append(header::HOST, "localhost".parse().unwrap());
+        assert!(check(&headers, Some("127.0.0.1"), &HttpOptions::default()).is_ok());
+        assert!(check(&headers, Some("evil.example.com"), &HttpOptions::default()).is_err());
+        for name in [header::HOST, header::ORIGIN] {
+            let mut headers = headers.clone();
+            headers.append(header::ORIGIN, "http://localhost".parse().unwrap());
+            headers.append(name, "http://evil.example.com".parse().unwrap());
+            assert!(check(&headers, None, &HttpOptions::default()).is_err());
+        }
     }
 }
