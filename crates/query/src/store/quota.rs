@@ -1,6 +1,7 @@
 //! Which results go when there is no room for more: the oldest that are finished, of whoever has as much as it may, be it
-//! a principal or a tenant. When all is full, those of whoever needs the room go first, then those of its tenant, then
-//! those of the tenant that has most, so that one that has little keeps it. Where nobody has a tenant, the oldest of all.
+//! a principal or a tenant. When all is full, those of the tenant that has most, so that one that has little keeps it and
+//! may come to as much; where that is the tenant of whoever needs the room, its own go first. Where nobody has a tenant,
+//! the oldest of all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,15 +121,17 @@ impl<'a> Uses<'a> {
         match shortage {
             Shortage::Principal => own(),
             Shortage::Tenant => own().or_else(of_tenant),
-            Shortage::All => own().filter(|_| has_tenant).or_else(of_tenant).or_else(|| {
+            Shortage::All => {
                 let is_of_bytes = self.of_all.bytes > limits.total_bytes;
-                let most = |index: &usize| {
-                    let used = self.of_tenant(&finished[*index].head.owner);
+                let has = |owner: &Owner| {
+                    let used = self.of_tenant(owner);
                     if is_of_bytes { used.bytes } else { used.results as u64 }
                 };
                 // The last of those that are equal is taken: the oldest.
-                (0..finished.len()).rev().max_by_key(most)
-            }),
+                let most = (0..finished.len()).rev().max_by_key(|index| has(&finished[*index].head.owner))?;
+                let has_most = has_tenant && has(owner) >= has(&finished[most].head.owner);
+                has_most.then(|| own().or_else(of_tenant)).flatten().or(Some(most))
+            }
         }
     }
 }
