@@ -17,12 +17,13 @@ const PROGRAMS: [&str; 4] = ["tidegate ", "cargo ", "scripts/test", "bench/run"]
 const FROM_SOURCE: &str = "cargo run --release -- ";
 
 /// Commands that are not run, and why.
-const NOT_RUN: [(&str, &str); 31] = [
+const NOT_RUN: [(&str, &str); 32] = [
     ("bench/run", "takes hours, and measures nothing on a machine that works on something else"),
     ("bench/run load", "as bench/run"),
     ("bench/run latency", "as bench/run"),
     ("bench/run memory", "as bench/run"),
     ("bench/run parts", "as bench/run"),
+    ("bench/run policies", "as bench/run"),
     ("bench/run tpch", "as bench/run"),
     ("bench/run postgres-rows", "as bench/run"),
     ("bench/run postgres-load", "as bench/run"),
