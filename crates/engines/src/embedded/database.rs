@@ -15,7 +15,7 @@ use super::barrier::{Viewer, check};
 use super::engine::Engine;
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
 use super::freshness::{freshness, stamp};
-use super::plan::{Sessions, Tables, describe, plan};
+use super::plan::{Sessions, Tables, Wanted, describe, plan};
 
 /// A database whose tables are the files below some paths.
 ///
@@ -166,9 +166,14 @@ impl Database for FileDatabase {
     }
 
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
-        let planning =
-            plan(statement.clone(), self.tables(principal).await?, self.sessions.clone(), self.engine.clone());
-        Ok(Box::new(self.engine.run(planning).await?))
+        let wanted = Wanted::until(self.engine.closing());
+        // Who no longer waits for the plan ends the functions that are computed for it.
+        let ends_the_planning = wanted.token().clone().drop_guard();
+        let (tables, sessions) = (self.tables(principal).await?, self.sessions.clone());
+        let planning = plan(statement.clone(), tables, sessions, self.engine.clone(), wanted);
+        let plan = self.engine.run(planning).await?;
+        ends_the_planning.disarm();
+        Ok(Box::new(plan))
     }
 
     async fn freshness(&self, statement: &Statement, principal: &Principal) -> Freshness {

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::member::MemberTable;
 use super::push::{Asking, push_down};
 use super::tables::MemberTables;
-use crate::embedded::{Engine, Scope, Sessions, Wanted, describe, error_of, optimized, ready, tables_of};
+use crate::embedded::{Engine, Scope, Sessions, Wanted, describe, error_of, optimized, ready, tables_of, watched};
 
 /// How long closing waits for members that are being asked.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -185,13 +185,18 @@ impl Database for FederatedDatabase {
         let asking = self.asking(principal);
         let tables = self.tables(statement, principal, asking.clone()).await?;
         let session = self.sessions.session_of(Arc::new(tables.clone()), Arc::new(InMemory::new()));
+        let session = watched(session, &asking.wanted);
+        // Who no longer waits for the plan ends the functions that are computed for it.
+        let ends_the_planning = asking.wanted.token().clone().drop_guard();
         let (statement, engine) = (statement.clone(), self.engine.clone());
         let planning = async move {
             let logical = optimized(&statement, &session, &tables).await?;
             let logical = push_down(logical, &asking).map_err(|error| error_of(&error, tables.database()))?;
             ready(logical, session, &tables, engine, asking.wanted).await
         };
-        Ok(Box::new(self.engine.run(planning).await?))
+        let plan = self.engine.run(planning).await?;
+        ends_the_planning.disarm();
+        Ok(Box::new(plan))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {

@@ -6,6 +6,7 @@
 //! - `broken`: files that cannot be read hurt no other.
 //! - `walls`: nothing outside the paths is read, and nothing but reading is done.
 //! - `errors`: what a caller reads of its mistakes.
+//! - `functions`: bounds of functions that make or compute much out of little.
 //! - `plans`: what a plan tells before it runs.
 //! - `policies`: row policies: what is seen, and that nothing tells of the rest.
 //! - `streams`: order, back-pressure, cancellation.
@@ -19,6 +20,7 @@ mod broken;
 mod changes;
 mod errors;
 mod formats;
+mod functions;
 mod globs;
 mod layout;
 mod memory;

@@ -151,6 +151,11 @@ fn too_large(text: &str) -> Error {
     if text.contains("would make more than") {
         return Error::new(ErrorKind::TooLarge, text).with_hint("Ask for fewer or shorter values.");
     }
+    if text.contains(" steps, more than the ") {
+        return Error::new(ErrorKind::TooLarge, text).with_hint(
+            "The work is the product of the lengths: give it shorter values, such as left(x, 10000), or fewer elements.",
+        );
+    }
     Error::new(ErrorKind::TooLarge, "the query needs more memory than one query may have")
         .with_hint("Ask for less: filter before joining, join on equal columns, aggregate, or select fewer columns.")
 }

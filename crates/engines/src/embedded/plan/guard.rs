@@ -65,7 +65,9 @@ impl Wanted {
         &self.own
     }
 
-    fn check(&self) -> Result<()> {
+    /// # Errors
+    /// When it is not.
+    pub(super) fn check(&self) -> Result<()> {
         if self.own.is_cancelled() || self.job.get().is_some_and(|job| job.is_cancelled()) {
             return Err(DataFusionError::Execution(NO_LONGER_WANTED.to_owned()));
         }

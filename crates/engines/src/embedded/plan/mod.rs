@@ -32,6 +32,7 @@ use tidegate_query::{Plan, Rows, Statement};
 use crate::embedded::engine::Engine;
 
 pub(crate) use errors::error_of;
+pub(crate) use functions::watched;
 pub(crate) use guard::Wanted;
 pub(crate) use session::Sessions;
 pub(crate) use tables::{CATALOG, Tables};
@@ -70,16 +71,16 @@ pub(crate) trait Scope: Send + Sync {
     }
 }
 
-/// Plans `statement` on `tables`. Runs on the engine's threads.
+/// Plans `statement` on `tables`, as long as it is `wanted`. Runs on the engine's threads.
 pub(crate) async fn plan(
     statement: Statement,
     tables: Tables,
     sessions: Arc<Sessions>,
     engine: Engine,
+    wanted: Wanted,
 ) -> Result<EmbeddedPlan, Error> {
-    let session = sessions.session(&tables);
+    let session = watched(sessions.session(&tables), &wanted);
     let logical = optimized(&statement, &session, &tables).await?;
-    let wanted = Wanted::until(engine.closing());
     ready(logical, session, &tables, engine, wanted).await
 }
 

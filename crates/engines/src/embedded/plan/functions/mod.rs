@@ -1,0 +1,264 @@
+//! Functions that make much out of little, or compute long on little, with a bound on how much.
+//!
+//! What a function returns is not counted against a query's memory, so `repeat('x', 2000000000)`
+//! or `range(1, 1000000000)` could take all of the machine's. And nothing can end a function before it
+//! returns: `levenshtein` of two texts of a million letters would hold its thread for half an hour.
+
+mod bytes;
+mod sizes;
+mod steps;
+mod watch;
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::Array;
+use datafusion::arrow::compute::concat;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, StructFieldMapping,
+};
+
+pub(crate) use watch::watched;
+
+/// Bytes that one evaluation of a function may make.
+const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
+/// Steps that one evaluation of a function may take; a step is about a nanosecond.
+const FUNCTION_STEPS_MAX: f64 = 1e9;
+
+/// Bytes that an evaluation would make; none where it is not known.
+type Bytes = fn(&ScalarFunctionArgs) -> Option<f64>;
+
+/// Steps that an evaluation could take for each row; none where they are few.
+type Steps = fn(&ScalarFunctionArgs) -> Option<Vec<f64>>;
+
+/// `functions`, those that cost much with a bound.
+pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
+    functions
+        .into_iter()
+        .map(|inner| match costs_of(inner.name()) {
+            (None, None) => inner,
+            (bytes, steps) => Arc::new(ScalarUDF::new_from_impl(Bounded { inner, bytes, steps })),
+        })
+        .collect()
+}
+
+/// The functions whose result, or whose work, may be much larger than their arguments.
+fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
+    match name {
+        "repeat" | "array_repeat" => (Some(bytes::repeated), None),
+        "lpad" | "rpad" => (Some(bytes::padded), None),
+        "array_resize" => (Some(bytes::resized), None),
+        "range" | "generate_series" => (Some(bytes::counted), None),
+        "replace" | "regexp_replace" => (Some(bytes::replaced), None),
+        "concat" | "array_concat" => (Some(bytes::joined), None),
+        "concat_ws" => (Some(bytes::separated), None),
+        "array_to_string" => (Some(bytes::listed), None),
+        "to_char" => (Some(bytes::formatted), None),
+        "levenshtein" => (None, Some(steps::compared)),
+        "btrim" | "ltrim" | "rtrim" => (None, Some(steps::trimmed)),
+        "strpos" => (None, Some(steps::sought)),
+        "array_has_all" => (None, Some(steps::matched)),
+        "array_has_any" => (None, Some(steps::matched_any)),
+        _ => (None, None),
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Bounded {
+    inner: Arc<ScalarUDF>,
+    bytes: Option<Bytes>,
+    steps: Option<Steps>,
+}
+
+impl Bounded {
+    fn check_bytes(&self, args: &ScalarFunctionArgs) -> Result<()> {
+        let bytes = self.bytes.and_then(|measure| measure(args));
+        if bytes.is_some_and(|bytes| bytes > FUNCTION_BYTES_MAX) {
+            let mebibytes = (FUNCTION_BYTES_MAX as u64) >> 20;
+            let message = format!("{}() would make more than {mebibytes} MiB at once", self.name());
+            return Err(DataFusionError::ResourcesExhausted(message));
+        }
+        Ok(())
+    }
+
+    /// The result, of so many rows at once as may take the steps of one evaluation. Between them the query can end.
+    fn in_parts(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(steps) = self.steps.and_then(|measure| measure(&args)) else {
+            return self.inner.invoke_with_args(args);
+        };
+        if let Some(most) = steps.iter().copied().find(|steps| *steps > FUNCTION_STEPS_MAX) {
+            let message = format!(
+                "{}() of one row would take {most:.0e} steps, more than the {FUNCTION_STEPS_MAX:.0e} that it may",
+                self.name()
+            );
+            return Err(DataFusionError::ResourcesExhausted(message));
+        }
+        if steps.iter().sum::<f64>() <= FUNCTION_STEPS_MAX || steps.len() != args.number_rows {
+            return self.inner.invoke_with_args(args);
+        }
+        let mut parts = Vec::new();
+        let mut start = 0;
+        while start < steps.len() {
+            watch::check(&args)?;
+            let mut taken = 0.0;
+            let fits = |steps: &&f64| {
+                taken += **steps;
+                taken <= FUNCTION_STEPS_MAX
+            };
+            let rows = steps[start..].iter().take_while(fits).count().max(1);
+            let part = self.inner.invoke_with_args(rows_of(&args, start, rows))?;
+            parts.push(part.into_array(rows)?);
+            start += rows;
+        }
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        Ok(ColumnarValue::Array(concat(&parts)?))
+    }
+}
+
+/// The arguments of some rows.
+fn rows_of(args: &ScalarFunctionArgs, start: usize, rows: usize) -> ScalarFunctionArgs {
+    let part = |arg: &ColumnarValue| match arg {
+        ColumnarValue::Scalar(scalar) => ColumnarValue::Scalar(scalar.clone()),
+        ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(start, rows)),
+    };
+    ScalarFunctionArgs { args: args.args.iter().map(part).collect(), number_rows: rows, ..args.clone() }
+}
+
+impl PartialEq for Bounded {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for Bounded {}
+
+impl Hash for Bounded {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+// Delegates, so that a function is what it is without a bound.
+#[warn(clippy::missing_trait_methods)]
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    #[allow(deprecated, reason = "callers of the old method must read what the function says")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.inner().display_name(args)
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = self.inner.inner().with_updated_config(config)?;
+        Some(ScalarUDF::new_from_impl(Self { inner: Arc::new(inner), ..self.clone() }))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    #[allow(deprecated, reason = "callers of the old method must read what the function says")]
+    fn is_nullable(&self, args: &[Expr], schema: &dyn ExprSchema) -> bool {
+        self.inner.inner().is_nullable(args, schema)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.inner.is_strict()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        watch::check(&args)?;
+        self.check_bytes(&args)?;
+        self.in_parts(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let ExprSimplifyResult::Simplified(simple) = self.inner.simplify(args.clone(), info)? else {
+            return Ok(ExprSimplifyResult::Original(args));
+        };
+        Ok(match simple {
+            // The same function of other arguments: it must stay the one that has a bound.
+            Expr::ScalarFunction(mut call) if call.func.name() == self.name() => {
+                call.func = Arc::new(ScalarUDF::new_from_impl(self.clone()));
+                ExprSimplifyResult::Simplified(Expr::ScalarFunction(call))
+            }
+            // An operator has no bound.
+            Expr::BinaryExpr(_) => ExprSimplifyResult::Original(args),
+            other => ExprSimplifyResult::Simplified(other),
+        })
+    }
+
+    fn preimage(&self, args: &[Expr], lit_expr: &Expr, info: &SimplifyContext) -> Result<PreimageResult> {
+        self.inner.preimage(args, lit_expr, info)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.inner.conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+
+    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
+        self.inner.evaluate_bounds(input)
+    }
+
+    fn propagate_constraints(&self, interval: &Interval, inputs: &[&Interval]) -> Result<Option<Vec<Interval>>> {
+        self.inner.propagate_constraints(interval, inputs)
+    }
+
+    fn struct_field_mapping(&self, literal_args: &[Option<ScalarValue>]) -> Option<StructFieldMapping> {
+        self.inner.struct_field_mapping(literal_args)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(inputs)
+    }
+
+    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.inner.preserves_lex_ordering(inputs)
+    }
+
+    fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.inner.strictly_order_preserving(inputs)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(arg_types)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+
+    fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
+        self.inner.placement(args)
+    }
+}

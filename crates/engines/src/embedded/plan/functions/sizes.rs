@@ -1,0 +1,67 @@
+//! How large the arguments of a function are, row by row.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+/// Rows whose sizes are asked: one when all arguments are constant.
+pub(super) fn rows(args: &ScalarFunctionArgs) -> usize {
+    if args.args.iter().all(is_constant) { 1 } else { args.number_rows }
+}
+
+pub(super) fn is_constant(arg: &ColumnarValue) -> bool {
+    matches!(arg, ColumnarValue::Scalar(_))
+}
+
+/// Of one argument, a size for each row.
+pub(super) enum Sizes {
+    Constant(f64),
+    Each(Vec<f64>),
+}
+
+impl Sizes {
+    pub(super) fn at(&self, row: usize) -> f64 {
+        match self {
+            Self::Constant(size) => *size,
+            Self::Each(sizes) => sizes.get(row).copied().unwrap_or(0.0),
+        }
+    }
+
+    fn of(arg: &ColumnarValue, sizes: fn(&ArrayRef) -> Option<Vec<f64>>) -> Option<Self> {
+        match arg {
+            ColumnarValue::Scalar(scalar) => Some(Self::Constant(*sizes(&scalar.to_array().ok()?)?.first()?)),
+            ColumnarValue::Array(array) => Some(Self::Each(sizes(array)?)),
+        }
+    }
+}
+
+/// Bytes of the texts of an argument.
+pub(super) fn texts(args: &ScalarFunctionArgs, position: usize) -> Option<Sizes> {
+    Sizes::of(args.args.get(position)?, of_texts)
+}
+
+/// Elements of the lists of an argument.
+pub(super) fn lists(args: &ScalarFunctionArgs, position: usize) -> Option<Sizes> {
+    Sizes::of(args.args.get(position)?, of_lists)
+}
+
+fn of_texts(array: &ArrayRef) -> Option<Vec<f64>> {
+    let length = |text: Option<&str>| text.map_or(0.0, |text| text.len() as f64);
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(length).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(length).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(length).collect(),
+        DataType::Null => vec![0.0; array.len()],
+        _ => return None,
+    })
+}
+
+fn of_lists(array: &ArrayRef) -> Option<Vec<f64>> {
+    Some(match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().offsets().lengths().map(|length| length as f64).collect(),
+        DataType::LargeList(_) => array.as_list::<i64>().offsets().lengths().map(|length| length as f64).collect(),
+        DataType::FixedSizeList(_, length) => vec![f64::from(*length); array.len()],
+        DataType::Null => vec![0.0; array.len()],
+        _ => return None,
+    })
+}

@@ -1,0 +1,72 @@
+//! Functions whose work is the product of the sizes of their arguments, in steps of about a nanosecond.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+use super::sizes::{Sizes, is_constant, lists, rows, texts};
+
+/// Steps for a cell of the table of distances.
+const DISTANCE_STEPS: f64 = 2.0;
+/// Bytes that are compared with others in a step.
+const BYTES_COMPARED: f64 = 16.0;
+/// Steps until two elements are found to differ.
+const ELEMENT_STEPS: f64 = 8.0;
+
+fn products(args: &ScalarFunctionArgs, left: &Sizes, right: &Sizes, each: f64) -> Vec<f64> {
+    (0..rows(args)).map(|row| left.at(row) * right.at(row) * each).collect()
+}
+
+/// `levenshtein(a, b)`: each letter with each.
+pub(super) fn compared(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, DISTANCE_STEPS))
+}
+
+/// `btrim(text, letters)`: each letter of the text is sought among all of the others.
+pub(super) fn trimmed(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0))
+}
+
+/// `strpos(text, wanted)`, which compares the wanted text with that at each place, unless only the wanted is constant.
+pub(super) fn sought(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    let [text, wanted] = args.args.as_slice() else { return None };
+    if is_constant(wanted) && !is_constant(text) {
+        return None;
+    }
+    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0 / BYTES_COMPARED))
+}
+
+/// `array_has_all(array, wanted)`: each element is compared with each.
+pub(super) fn matched(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    let (elements, wanted) = (lists(args, 0)?, lists(args, 1)?);
+    let (longest, longest_wanted) = (longest_text(args.args.first()?)?, longest_text(args.args.get(1)?)?);
+    // Two texts of different lengths are not compared any further.
+    let each = ELEMENT_STEPS + longest.min(longest_wanted) / BYTES_COMPARED;
+    Some(products(args, &elements, &wanted, each))
+}
+
+/// `array_has_any(left, right)`, which is as above unless one of them is constant.
+pub(super) fn matched_any(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    if args.args.iter().any(is_constant) {
+        return None;
+    }
+    matched(args)
+}
+
+/// Bytes of the longest text in lists; none for lists of something else.
+fn longest_text(arg: &ColumnarValue) -> Option<f64> {
+    let array = arg.to_array(1).ok()?;
+    let values: &ArrayRef = match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>().values(),
+        DataType::LargeList(_) => array.as_list::<i64>().values(),
+        DataType::FixedSizeList(..) => array.as_fixed_size_list().values(),
+        _ => return Some(0.0),
+    };
+    let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0) as f64;
+    Some(match values.data_type() {
+        DataType::Utf8 => longest(&mut values.as_string::<i32>().offsets().lengths()),
+        DataType::LargeUtf8 => longest(&mut values.as_string::<i64>().offsets().lengths()),
+        DataType::Utf8View => longest(&mut values.as_string_view().lengths().map(|length| length as usize)),
+        _ => 0.0,
+    })
+}
