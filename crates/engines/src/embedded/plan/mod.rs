@@ -141,6 +141,7 @@ async fn logical_plan(statement: &Statement, session: &SessionState, scope: &dyn
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
     // Before anything goes through all of it.
     size::check(&logical).map_err(failed)?;
+    let logical = functions::with_bounds(logical).map_err(failed)?;
     // The statement's own policy is the first wall; this is the second.
     SQLOptions::new()
         .with_allow_ddl(false)

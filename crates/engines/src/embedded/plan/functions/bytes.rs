@@ -22,12 +22,16 @@ const FORMATTED_BYTES: f64 = 16.0;
 pub(super) fn repeated(args: &ScalarFunctionArgs) -> Option<f64> {
     let times = integers(args, 1)?;
     let value = args.args.first()?;
-    let rows = args.number_rows.max(1) as f64;
-    let bytes = match value {
-        ColumnarValue::Scalar(scalar) => scalar.size() as f64,
-        ColumnarValue::Array(array) => array.get_array_memory_size() as f64 / rows,
-    };
-    Some(times.iter().flatten().map(|times| times.max(0) as f64 * bytes.max(1.0)).sum())
+    let all_rows = args.number_rows.max(1) as f64;
+    let bytes = texts(args, 0).unwrap_or_else(|| {
+        Sizes::Constant(match value {
+            ColumnarValue::Scalar(scalar) => scalar.size() as f64,
+            ColumnarValue::Array(array) => array.get_array_memory_size() as f64 / all_rows,
+        })
+    });
+    // Even a list of empty texts has a place for each.
+    let made = |(row, times): (usize, Option<i64>)| times.unwrap_or(0).max(0) as f64 * bytes.at(row).max(4.0);
+    Some(times.iter().enumerate().map(made).sum())
 }
 
 /// `lpad(text, length)`.

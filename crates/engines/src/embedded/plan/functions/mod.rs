@@ -5,6 +5,7 @@
 //! returns: `levenshtein` of two texts of a million letters would hold its thread for half an hour.
 
 mod bytes;
+mod rehearsal;
 mod sizes;
 mod steps;
 mod watch;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::Array;
 use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::interval_arithmetic::Interval;
@@ -22,8 +24,8 @@ use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, StructFieldMapping,
+    ColumnarValue, Documentation, Expr, ExpressionPlacement, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, StructFieldMapping,
 };
 
 pub(crate) use watch::watched;
@@ -50,6 +52,23 @@ pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
+/// `plan` with bounds on the functions that SQL's own words stand for, such as `position(a IN b)` and `a @> b`: the
+/// planner has functions of its own for them.
+pub(crate) fn with_bounds(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let bound = |expression: Expr| {
+        expression.transform_up(|expression| {
+            let Expr::ScalarFunction(mut call) = expression else { return Ok(Transformed::no(expression)) };
+            let is_bound = call.func.inner().is::<Bounded>();
+            let Some(function) = bounded(vec![call.func.clone()]).pop().filter(|_| !is_bound) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(call)));
+            };
+            call.func = function;
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        })
+    };
+    plan.transform_up_with_subqueries(|node| node.map_expressions(bound)).data()
+}
+
 /// The functions whose result, or whose work, may be much larger than their arguments.
 fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
     match name {
@@ -57,7 +76,10 @@ fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
         "lpad" | "rpad" => (Some(bytes::padded), None),
         "array_resize" => (Some(bytes::resized), None),
         "range" | "generate_series" => (Some(bytes::counted), None),
-        "replace" | "regexp_replace" => (Some(bytes::replaced), None),
+        "replace" => (Some(bytes::replaced), None),
+        "regexp_replace" => (Some(bytes::replaced), Some(rehearsal::of_replace)),
+        "regexp_count" => (None, Some(rehearsal::of_count)),
+        "regexp_instr" => (None, Some(rehearsal::of_instr)),
         "concat" | "array_concat" => (Some(bytes::joined), None),
         "concat_ws" => (Some(bytes::separated), None),
         "array_to_string" => (Some(bytes::listed), None),
