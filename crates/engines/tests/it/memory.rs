@@ -148,7 +148,7 @@ async fn a_statement_that_grows_by_its_names_is_refused() {
         format!("SELECT count(*) FROM ({inner}) t WHERE x > 0")
     };
     let asked = |levels: usize| format!("SELECT (SELECT count(*) FROM ({}) s) AS n", doubled(levels));
-    for sql in [doubled(60), added(60), asked(60)] {
+    for sql in [doubled(60), added(24), asked(60)] {
         let refusal = soon(&sql, node.refusal(&sql)).await;
         assert!(refusal.starts_with("too_large: ") && refusal.contains("are possible"), "{sql}: {refusal}");
     }

@@ -7,6 +7,7 @@ mod guard;
 mod identifiers;
 mod limits;
 mod literals;
+mod names;
 mod order;
 mod parameters;
 mod run;
@@ -160,6 +161,7 @@ fn named_as_they_are(
     scope: &dyn Scope,
 ) -> Result<DataFusionStatement, Error> {
     let mut ast = parsed(statement)?.clone();
+    names::check(&ast)?;
     let mut columns = Vec::new();
     for reference in tables_of(statement, session, |reference| scope.lacks(reference), scope.database())? {
         columns.push(scope.columns(&reference)?);
