@@ -11,20 +11,8 @@ impl Assembly {
         let Some(loaded) = self.entered() else { return };
         self.tls.renew(&loaded);
         match identity::renewed_gate(&loaded, self.generation.load(Ordering::Relaxed)) {
-            Ok(gate) => {
-                self.doorkeeper.swap(gate);
-                self.enter_again();
-            }
+            Ok(gate) => self.doorkeeper.swap(gate),
             Err(error) => tracing::error!("the keys stay as they were: {error}"),
-        }
-    }
-
-    /// Enters what is served once more: of callers whose answers stream it is asked then whether they are still let in.
-    fn enter_again(&self) {
-        let served = self.served.lock();
-        if let Some(now) = served.as_ref() {
-            // Told when it was entered first.
-            self.node.enter(now.state(&mut Vec::new()));
         }
     }
 }
