@@ -1,7 +1,5 @@
 //! From a configuration to the state of a running node: all of it, or nothing and why.
 
-mod renewal;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -182,6 +180,17 @@ impl Assembly {
     /// The TLS of the server that runs.
     pub(crate) fn tls(&self) -> &RunningTls {
         &self.tls
+    }
+
+    /// Reads the keys and certificates again for the configuration in force. What was revoked ends so, whatever is wrong
+    /// with a new configuration or with anything else that entering one takes.
+    pub(crate) fn renew_gate(&self) {
+        let Some(loaded) = self.entered() else { return };
+        self.tls.renew(&loaded);
+        match identity::renewed_gate(&loaded, self.generation.load(Ordering::Relaxed)) {
+            Ok(gate) => self.doorkeeper.swap(gate),
+            Err(error) => tracing::error!("the keys stay as they were: {error}"),
+        }
     }
 
     /// The configuration that was entered last.
