@@ -11,7 +11,7 @@ pub enum Level {
     Principal,
     /// That of all principals of one tenant.
     Tenant,
-    /// That of all callers of one tool.
+    /// That of the callers of one tool: all of them, or those of one tenant.
     Tool,
     /// That of all callers together.
     Node,

@@ -63,7 +63,8 @@ pub struct CallLimits {
     pub body: Option<Budget>,
     /// After how long without a word a call becomes a task, if its client can come back for it.
     pub task_after: Option<Duration>,
-    /// What all callers together may have of the entry; only of tools.
+    /// What callers may have of the entry, only of tools: how many calls run and wait is of all of them together, who take
+    /// turns; the rate and the day are those of each tenant, or of all who have none.
     pub of_all: Allowance,
 }
 
