@@ -170,8 +170,8 @@ impl Database for FileDatabase {
         // Who no longer waits for the plan ends the functions that are computed for it.
         let ends_the_planning = wanted.token().clone().drop_guard();
         let (tables, sessions) = (self.tables(principal).await?, self.sessions.clone());
-        let planning = plan(statement.clone(), tables, sessions, self.engine.clone(), wanted);
-        let plan = self.engine.run(planning).await?;
+        let lane = self.engine.lane(principal)?;
+        let plan = lane.run(plan(statement.clone(), tables, sessions, lane.clone(), wanted)).await?;
         ends_the_planning.disarm();
         Ok(Box::new(plan))
     }
@@ -179,7 +179,7 @@ impl Database for FileDatabase {
     async fn freshness(&self, statement: &Statement, principal: &Principal) -> Freshness {
         let Ok(tables) = self.tables(principal).await else { return Freshness::Never };
         // What cannot be told is told when it is planned.
-        freshness(statement, &self.sessions.session(&tables), &tables).unwrap_or(Freshness::Never)
+        freshness(statement, self.sessions.base(), &tables).unwrap_or(Freshness::Never)
     }
 
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
@@ -195,6 +195,6 @@ impl Database for FileDatabase {
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         let (statement, tables) = (statement.clone(), self.tables(principal).await?);
         let session = self.sessions.session(&tables);
-        self.engine.run(async move { describe(&statement, &session, &tables).await }).await
+        self.engine.lane(principal)?.run(async move { describe(&statement, &session, &tables).await }).await
     }
 }

@@ -1,6 +1,5 @@
 //! The runtime that queries run on, and the bounds that all of them share.
 
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -8,13 +7,14 @@ use std::time::Duration;
 
 use datafusion::execution::disk_manager::{DiskManager, DiskManagerBuilder, DiskManagerMode};
 use parking_lot::Mutex;
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Principal};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::lanes::{AbortOnDrop, Lane, Lanes};
 use super::machine;
-use super::memory::{NodeMemory, QueryMemory};
+use super::memory::{Memory, QueryMemory};
 
 /// The bounds of an [`Engine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct EngineOptions {
     pub spill_bytes: u64,
     /// The folder in which a temporary folder for spilling is made; the system's when there is none.
     pub spill_folder: Option<PathBuf>,
-    /// Threads that queries run on, and the parallel parts of one query.
+    /// Threads that the queries of one principal run on, and the parallel parts of one query.
     pub threads: usize,
     /// Rows of a batch at most; tables with wide rows get less.
     pub batch_rows: usize,
@@ -57,14 +57,11 @@ impl EngineOptions {
     }
 }
 
-/// Threads for file system calls, beside those that compute.
+/// Threads for looking at folders and files.
 const BLOCKING_THREADS_MAX: usize = 64;
-/// The stack of a thread that plans or computes, reserved but not held. The engine walks expressions recursively, and
-/// the longest chain that a statement may have must fit, unoptimised builds included.
-const THREAD_STACK_BYTES: usize = 64 << 20;
 
-/// Runs the queries of all databases that were opened with it: a tokio runtime of its own, so that
-/// no query holds up a transport, one bound of memory and one of disk. Cheap to clone.
+/// Runs the queries of all databases that were opened with it: on threads of its own, so that no query holds up a
+/// transport or the queries of another principal, with one bound of memory and one of disk. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -73,11 +70,13 @@ pub struct Engine {
 #[derive(Debug)]
 struct Inner {
     options: EngineOptions,
+    /// For looking at folders and files.
     runtime: Mutex<Option<Runtime>>,
     handle: Handle,
+    lanes: Lanes,
     tasks: TaskTracker,
     closing: CancellationToken,
-    memory: Arc<NodeMemory>,
+    memory: Memory,
     disk: Arc<DiskManager>,
 }
 
@@ -97,14 +96,11 @@ impl Engine {
     /// `Unavailable` when its threads cannot be started or its spill folder cannot be made.
     pub fn start(options: EngineOptions) -> Result<Self, Error> {
         let unavailable = |what: &str, reason: String| Error::new(ErrorKind::Unavailable, format!("{what}: {reason}"));
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(options.threads.max(1))
+        let runtime = Builder::new_current_thread()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
-            .thread_name("tidegate-engine")
-            .thread_stack_size(THREAD_STACK_BYTES)
-            .enable_time()
+            .thread_name("tidegate-files")
             .build()
-            .map_err(|error| unavailable("cannot start the threads for queries", error.to_string()))?;
+            .map_err(|error| unavailable("cannot start the threads for files", error.to_string()))?;
         let mode = match &options.spill_folder {
             Some(folder) => DiskManagerMode::Directories(vec![folder.clone()]),
             None => DiskManagerMode::OsTmpDirectory,
@@ -115,7 +111,8 @@ impl Engine {
             .build()
             .map_err(|error| unavailable("cannot make the folder for spilling", error.to_string()))?;
         let inner = Inner {
-            memory: NodeMemory::new(options.memory_bytes),
+            memory: Memory::new(options.memory_bytes, options.query_memory_bytes),
+            lanes: Lanes::new(options.threads),
             handle: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),
             tasks: TaskTracker::new(),
@@ -156,11 +153,23 @@ impl Engine {
         if let Some(runtime) = runtime {
             runtime.shutdown_background();
         }
+        self.inner.lanes.stop();
     }
 
-    /// The memory of a new query.
-    pub(crate) fn query_memory(&self) -> Arc<QueryMemory> {
-        QueryMemory::new(self.inner.options.query_memory_bytes, self.inner.memory.clone())
+    /// The memory of a new query of `principal`.
+    pub(crate) fn query_memory(&self, principal: &Principal) -> Arc<QueryMemory> {
+        self.inner.memory.of_query(principal.tenant.as_deref())
+    }
+
+    /// Where queries of `principal` run.
+    ///
+    /// # Errors
+    /// `Unavailable` when the engine has shut down or its threads cannot be started.
+    pub(crate) fn lane(&self, principal: &Principal) -> Result<Lane, Error> {
+        if self.inner.closing.is_cancelled() {
+            return Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"));
+        }
+        self.inner.lanes.of(principal, &self.inner.tasks)
     }
 
     pub(crate) fn disk(&self) -> &Arc<DiskManager> {
@@ -172,20 +181,6 @@ impl Engine {
         &self.inner.closing
     }
 
-    /// Runs `work` on the engine's threads; dropping the wait stops it.
-    pub(crate) async fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        let task = AbortOnDrop(self.inner.tasks.spawn_on(work, &self.inner.handle));
-        task.join().await
-    }
-
-    /// Starts `work` on the engine's threads.
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.inner.tasks.spawn_on(work, &self.inner.handle);
-    }
-
     /// Runs `work`, which waits for files, on a thread of its own.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
@@ -193,25 +188,5 @@ impl Engine {
     ) -> Result<T, Error> {
         let task = self.inner.tasks.spawn_blocking_on(work, &self.inner.handle);
         AbortOnDrop(task).join().await
-    }
-}
-
-struct AbortOnDrop<T>(tokio::task::JoinHandle<Result<T, Error>>);
-
-impl<T> AbortOnDrop<T> {
-    async fn join(mut self) -> Result<T, Error> {
-        match (&mut self.0).await {
-            Ok(result) => result,
-            Err(error) if error.is_cancelled() => {
-                Err(Error::new(ErrorKind::Unavailable, "the server is shutting down"))
-            }
-            Err(error) => Err(Error::internal(format!("a task of the engine panicked: {error}"))),
-        }
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

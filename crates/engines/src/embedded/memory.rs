@@ -1,39 +1,84 @@
-//! The memory of all queries: one bound for the node, one for each query.
+//! The memory of all queries: one bound for the node, one for each tenant, one for each query.
 //!
-//! Each query gets a fair pool of its own, in which its operators share what the query may have
-//! and spill beyond it. What they take is charged to the node's bound as well, so that many
-//! queries together cannot exceed it, and one query that asks for too much dies alone.
+//! Each query gets a fair pool of its own, in which its operators share what the query may have and spill beyond it. What
+//! they take is charged to the bounds of the tenant and of the node as well, so that many queries together cannot exceed
+//! them, and one query that asks for too much dies alone.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use parking_lot::Mutex;
+use tidegate_core::tenant_share;
 
-/// How a refusal for want of the node's memory begins, so that it can be told from one for want of the query's.
-pub(crate) const NODE_MEMORY_USED_UP: &str = "the memory of all queries together is used up";
+/// How a refusal for want of the node's or the tenant's memory ends, so that it can be told from one for want of the
+/// query's.
+pub(crate) const SHARED_MEMORY_USED_UP: &str = "together is used up";
 
-/// What all queries of an engine may hold together.
+/// The memory of an engine.
 #[derive(Debug)]
-pub(crate) struct NodeMemory {
+pub(crate) struct Memory {
+    query_limit_bytes: usize,
+    node: Arc<SharedMemory>,
+    /// Of the tenants whose queries run.
+    tenants: Mutex<HashMap<String, Weak<SharedMemory>>>,
+}
+
+/// What several queries may hold together.
+#[derive(Debug)]
+struct SharedMemory {
+    /// Whose queries they are.
+    of: &'static str,
     limit_bytes: usize,
     used_bytes: AtomicUsize,
 }
 
-impl NodeMemory {
-    pub(crate) fn new(limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, used_bytes: AtomicUsize::new(0) })
+impl Memory {
+    pub(crate) fn new(limit_bytes: usize, query_limit_bytes: usize) -> Self {
+        Self { query_limit_bytes, node: SharedMemory::new("all", limit_bytes), tenants: Mutex::default() }
     }
 
     /// Bytes that queries hold now.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
+        self.node.used_bytes.load(Ordering::Relaxed)
     }
 
-    fn try_take(&self, bytes: usize) -> bool {
+    /// The memory of a new query of somebody of `tenant`.
+    pub(crate) fn of_query(&self, tenant: Option<&str>) -> Arc<QueryMemory> {
+        let shared = tenant.map(|tenant| self.of_tenant(tenant)).into_iter().chain([self.node.clone()]).collect();
+        Arc::new(QueryMemory { own: FairSpillPool::new(self.query_limit_bytes), shared })
+    }
+
+    fn of_tenant(&self, tenant: &str) -> Arc<SharedMemory> {
+        let mut tenants = self.tenants.lock();
+        if let Some(memory) = tenants.get(tenant).and_then(Weak::upgrade) {
+            return memory;
+        }
+        tenants.retain(|_, memory| memory.strong_count() > 0);
+        let memory = SharedMemory::new("the tenant's", tenant_share(self.node.limit_bytes));
+        tenants.insert(tenant.to_owned(), Arc::downgrade(&memory));
+        memory
+    }
+}
+
+impl SharedMemory {
+    fn new(of: &'static str, limit_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { of, limit_bytes, used_bytes: AtomicUsize::new(0) })
+    }
+
+    fn try_take(&self, bytes: usize) -> Result<()> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit_bytes);
-        self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+        match self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(_) => Ok(()),
+            // An operator that can spill does so on this error and goes on.
+            Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
+                "of {} bytes, {used} are held: the memory of {} queries {SHARED_MEMORY_USED_UP}",
+                self.limit_bytes, self.of
+            ))),
+        }
     }
 
     fn take(&self, bytes: usize) {
@@ -49,13 +94,8 @@ impl NodeMemory {
 #[derive(Debug)]
 pub(crate) struct QueryMemory {
     own: FairSpillPool,
-    node: Arc<NodeMemory>,
-}
-
-impl QueryMemory {
-    pub(crate) fn new(limit_bytes: usize, node: Arc<NodeMemory>) -> Arc<Self> {
-        Arc::new(Self { own: FairSpillPool::new(limit_bytes), node })
-    }
+    /// Of the tenant, of the node.
+    shared: Vec<Arc<SharedMemory>>,
 }
 
 impl MemoryPool for QueryMemory {
@@ -73,26 +113,24 @@ impl MemoryPool for QueryMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.own.grow(reservation, additional);
-        self.node.take(additional);
+        self.shared.iter().for_each(|shared| shared.take(additional));
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.own.shrink(reservation, shrink);
-        self.node.give_back(shrink);
+        self.shared.iter().for_each(|shared| shared.give_back(shrink));
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         self.own.try_grow(reservation, additional)?;
-        if self.node.try_take(additional) {
-            return Ok(());
+        for (taken, shared) in self.shared.iter().enumerate() {
+            if let Err(refusal) = shared.try_take(additional) {
+                self.shared[..taken].iter().for_each(|shared| shared.give_back(additional));
+                self.own.shrink(reservation, additional);
+                return Err(refusal);
+            }
         }
-        self.own.shrink(reservation, additional);
-        // An operator that can spill does so on this error and goes on.
-        Err(DataFusionError::ResourcesExhausted(format!(
-            "{NODE_MEMORY_USED_UP}: {} of {} bytes",
-            self.node.used_bytes(),
-            self.node.limit_bytes
-        )))
+        Ok(())
     }
 
     fn reserved(&self) -> usize {
@@ -121,18 +159,35 @@ mod tests {
 
     #[test]
     fn a_query_is_bounded_by_its_own_limit_and_by_the_nodes() {
-        let node = NodeMemory::new(150);
-        let first = reservation(&QueryMemory::new(100, node.clone()), "first");
-        let second = reservation(&QueryMemory::new(100, node.clone()), "second");
+        let memory = Memory::new(150, 100);
+        let first = reservation(&memory.of_query(None), "first");
+        let second = reservation(&memory.of_query(None), "second");
         first.try_grow(101).unwrap_err();
         first.try_grow(100).unwrap();
         let refusal = second.try_grow(60).unwrap_err().to_string();
-        assert!(refusal.contains(NODE_MEMORY_USED_UP), "{refusal}");
+        assert!(refusal.contains(SHARED_MEMORY_USED_UP), "{refusal}");
         second.try_grow(50).unwrap();
         drop(first);
         second.try_grow(50).unwrap();
-        assert_eq!(node.used_bytes(), 100);
+        assert_eq!(memory.used_bytes(), 100);
         drop(second);
-        assert_eq!(node.used_bytes(), 0);
+        assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn the_queries_of_a_tenant_have_half_of_the_nodes() {
+        let memory = Memory::new(200, 80);
+        let first = reservation(&memory.of_query(Some("acme")), "first");
+        let second = reservation(&memory.of_query(Some("acme")), "second");
+        let other = reservation(&memory.of_query(Some("other")), "other");
+        first.try_grow(80).unwrap();
+        let refusal = second.try_grow(21).unwrap_err().to_string();
+        assert!(refusal.contains("the tenant's"), "{refusal}");
+        second.try_grow(20).unwrap();
+        other.try_grow(80).unwrap();
+        drop((first, second));
+        assert_eq!(memory.used_bytes(), 80);
+        reservation(&memory.of_query(Some("acme")), "third").try_grow(80).unwrap();
+        assert_eq!(memory.used_bytes(), 80, "what was refused is charged to nobody");
     }
 }

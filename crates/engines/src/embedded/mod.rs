@@ -5,6 +5,7 @@ mod database;
 mod engine;
 mod files;
 mod freshness;
+mod lanes;
 mod machine;
 mod memory;
 mod plan;

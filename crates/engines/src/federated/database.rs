@@ -184,26 +184,27 @@ impl Database for FederatedDatabase {
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let asking = self.asking(principal);
         let tables = self.tables(statement, principal, asking.clone()).await?;
-        let session = self.sessions.session_of(Arc::new(tables.clone()), Arc::new(InMemory::new()));
+        let session = self.sessions.session_of(principal, Arc::new(tables.clone()), Arc::new(InMemory::new()));
         let session = watched(session, &asking.wanted);
         // Who no longer waits for the plan ends the functions that are computed for it.
         let ends_the_planning = asking.wanted.token().clone().drop_guard();
-        let (statement, engine) = (statement.clone(), self.engine.clone());
+        let lane = self.engine.lane(principal)?;
+        let (statement, of_plan) = (statement.clone(), lane.clone());
         let planning = async move {
             let logical = optimized(&statement, &session, &tables).await?;
             let logical = push_down(logical, &asking).map_err(|error| error_of(&error, tables.database()))?;
-            ready(logical, session, &tables, engine, asking.wanted).await
+            ready(logical, session, &tables, of_plan, asking.wanted).await
         };
-        let plan = self.engine.run(planning).await?;
+        let plan = lane.run(planning).await?;
         ends_the_planning.disarm();
         Ok(Box::new(plan))
     }
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         let tables = self.tables(statement, principal, self.asking(principal)).await?;
-        let session = self.sessions.session_of(Arc::new(tables.clone()), Arc::new(InMemory::new()));
+        let session = self.sessions.session_of(principal, Arc::new(tables.clone()), Arc::new(InMemory::new()));
         let statement = statement.clone();
-        self.engine.run(async move { describe(&statement, &session, &tables).await }).await
+        self.engine.lane(principal)?.run(async move { describe(&statement, &session, &tables).await }).await
     }
 
     async fn close(&self) {

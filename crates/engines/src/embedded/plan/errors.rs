@@ -8,7 +8,7 @@ use tidegate_core::{Error, ErrorKind, nearest};
 
 use super::guard::NO_LONGER_WANTED;
 use super::tables::CATALOG;
-use crate::embedded::memory::NODE_MEMORY_USED_UP;
+use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::ReadFailure;
 use crate::embedded::store::STORE_SAYS;
 
@@ -140,7 +140,7 @@ const SPILL_LIMIT: &str = "max_temp_directory_size";
 
 fn too_large(text: &str) -> Error {
     tracing::debug!(reason = text, "a query is too large");
-    if text.contains(NODE_MEMORY_USED_UP) {
+    if text.contains(SHARED_MEMORY_USED_UP) {
         return Error::new(ErrorKind::TooLarge, "the query needs more memory than other queries leave now")
             .with_hint("Try again later, or ask for less: filter, aggregate, or set a smaller limit.");
     }

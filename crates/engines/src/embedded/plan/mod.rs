@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast;
 use tidegate_core::{Error, Job};
 use tidegate_query::{Plan, Rows, Statement};
 
-use crate::embedded::engine::Engine;
+use crate::embedded::lanes::Lane;
 
 pub(crate) use errors::error_of;
 pub(crate) use functions::watched;
@@ -40,7 +40,7 @@ pub(crate) use tables::{CATALOG, Tables};
 
 /// A statement that is planned and checked.
 pub(crate) struct EmbeddedPlan {
-    engine: Engine,
+    lane: Lane,
     database: Arc<str>,
     session: SessionState,
     physical: Arc<dyn ExecutionPlan>,
@@ -72,17 +72,17 @@ pub(crate) trait Scope: Send + Sync {
     }
 }
 
-/// Plans `statement` on `tables`, as long as it is `wanted`. Runs on the engine's threads.
+/// Plans `statement` on `tables`, as long as it is `wanted`. Runs on a lane.
 pub(crate) async fn plan(
     statement: Statement,
     tables: Tables,
     sessions: Arc<Sessions>,
-    engine: Engine,
+    lane: Lane,
     wanted: Wanted,
 ) -> Result<EmbeddedPlan, Error> {
     let session = watched(sessions.session(&tables), &wanted);
     let logical = optimized(&statement, &session, &tables).await?;
-    ready(logical, session, &tables, engine, wanted).await
+    ready(logical, session, &tables, lane, wanted).await
 }
 
 /// The statement as an optimized plan.
@@ -100,7 +100,7 @@ pub(crate) async fn ready(
     logical: LogicalPlan,
     mut session: SessionState,
     scope: &dyn Scope,
-    engine: Engine,
+    lane: Lane,
     wanted: Wanted,
 ) -> Result<EmbeddedPlan, Error> {
     let database = scope.database().clone();
@@ -116,13 +116,13 @@ pub(crate) async fn ready(
         physical: limits::sorted_on_disk(physical).and_then(|plan| guard::guarded(plan, &wanted)).map_err(failed)?,
         explain,
         wanted,
-        engine,
+        lane,
         session,
         database,
     })
 }
 
-/// The columns of the answer to `statement`: as planned, but for the way to the rows. Runs on the engine's threads.
+/// The columns of the answer to `statement`: as planned, but for the way to the rows. Runs on a lane.
 pub(crate) async fn describe(
     statement: &Statement,
     session: &SessionState,

@@ -1,4 +1,4 @@
-//! Running a plan on the engine's threads, its batches handed over through a short channel.
+//! Running a plan on the lane of who asks, its batches handed over through a short channel.
 //!
 //! A reader that stops stops the query: the channel is full and the operators wait. A reader that
 //! goes away, a job that is cancelled and an engine that shuts down end it: the stream is dropped,
@@ -27,8 +27,8 @@ pub(super) fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
     let stops_the_query = plan.wanted.token().clone().drop_guard();
     let (sender, batches) = handover(cancellation.clone(), stops_the_query);
     plan.wanted.no_longer_than(job.clone());
-    let engine = plan.engine.clone();
-    engine.spawn(async move {
+    let lane = plan.lane.clone();
+    lane.spawn(async move {
         let token = plan.wanted.token().clone();
         let work = AssertUnwindSafe(pump(plan, sender.clone())).catch_unwind();
         let outcome = tokio::select! {

@@ -11,6 +11,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefau
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
+use tidegate_core::Principal;
 
 use super::functions::bounded;
 use super::tables::{CATALOG, Tables};
@@ -60,18 +61,20 @@ impl Sessions {
 
     /// A session for one statement on `tables`, with memory of its own.
     pub(crate) fn session(&self, tables: &Tables) -> SessionState {
-        self.session_of(Arc::new(tables.clone()), Arc::new(SharedStore(tables.snapshot.store().clone())))
+        let store = Arc::new(SharedStore(tables.snapshot.store().clone()));
+        self.session_of(&tables.viewer.principal, Arc::new(tables.clone()), store)
     }
 
-    /// A session for one statement on the tables of `catalogs`, which read nothing but `store`.
+    /// A session for one statement of `principal` on the tables of `catalogs`, which read nothing but `store`.
     pub(crate) fn session_of(
         &self,
+        principal: &Principal,
         catalogs: Arc<dyn CatalogProviderList>,
         store: Arc<dyn ObjectStore>,
     ) -> SessionState {
         let registry = DefaultObjectStoreRegistry::new();
         let environment = RuntimeEnv {
-            memory_pool: self.engine.query_memory(),
+            memory_pool: self.engine.query_memory(principal),
             disk_manager: self.engine.disk().clone(),
             cache_manager: self.environment.cache_manager.clone(),
             object_store_registry: Arc::new(registry),
