@@ -11,6 +11,8 @@
 //! - `policies`: row policies: what is seen, and that nothing tells of the rest.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
+//! - `patterns`: bounds of `LIKE`, of regular expressions, and of `||`.
+//! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
@@ -24,6 +26,7 @@ mod functions;
 mod globs;
 mod layout;
 mod memory;
+mod patterns;
 mod plans;
 mod policies;
 #[path = "../../../../tests/slt/replay.rs"]
@@ -33,3 +36,4 @@ mod sql;
 mod streams;
 mod support;
 mod walls;
+mod wide;

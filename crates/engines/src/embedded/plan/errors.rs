@@ -8,6 +8,7 @@ use tidegate_core::{Error, ErrorKind, nearest};
 
 use super::guard::NO_LONGER_WANTED;
 use super::tables::CATALOG;
+use super::width::TooWide;
 use crate::embedded::memory::SHARED_MEMORY_USED_UP;
 use crate::embedded::scan::ReadFailure;
 use crate::embedded::store::STORE_SAYS;
@@ -19,6 +20,10 @@ const COLUMNS_SHOWN_MAX: usize = 60;
 pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = said_by_ours(error) {
         return error;
+    }
+    if TooWide::told_by(error).is_some() {
+        return Error::new(ErrorKind::TooLarge, "a value is too long to be repeated for many rows")
+            .with_hint("Join without it, or with a part of it, such as left(x, 1000).");
     }
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
     match error.find_root() {

@@ -17,11 +17,13 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder, SortMergeJoinExec,
 };
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties, ReplaceChildrenOptions,
@@ -29,6 +31,8 @@ use datafusion::physical_plan::{
 use futures::{Stream, StreamExt};
 use tidegate_core::Job;
 use tokio_util::sync::CancellationToken;
+
+use super::width;
 
 /// How the error of a query that is no longer wanted begins.
 pub(crate) const NO_LONGER_WANTED: &str = "the query was cancelled";
@@ -75,23 +79,40 @@ impl Wanted {
     }
 }
 
-/// `plan`, which ends at the latest with its next batch once it is no longer wanted.
-pub(crate) fn guarded(plan: Arc<dyn ExecutionPlan>, wanted: &Wanted) -> Result<Arc<dyn ExecutionPlan>> {
+/// `plan`, which ends at the latest with its next batch once it is no longer wanted, and where a row is repeated that is
+/// too wide for batches of `batch_rows`.
+pub(crate) fn guarded(
+    plan: Arc<dyn ExecutionPlan>,
+    wanted: &Wanted,
+    batch_rows: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let guard = |input, row_bytes_max| -> Arc<dyn ExecutionPlan> {
+        Arc::new(GuardExec { input, wanted: wanted.clone(), row_bytes_max })
+    };
+    let row_bytes_max = width::row_bytes_max(batch_rows);
     plan.transform_up(|node| {
         let node = with_guarded_filter(node, wanted)?;
-        let makes_batches = node.children().is_empty()
-            || node.is::<NestedLoopJoinExec>()
-            || node.is::<HashJoinExec>()
-            || node.is::<SortMergeJoinExec>()
-            || node.is::<CrossJoinExec>()
-            || node.is::<UnnestExec>();
-        Ok(if makes_batches {
-            Transformed::yes(Arc::new(GuardExec { input: node, wanted: wanted.clone() }) as Arc<dyn ExecutionPlan>)
-        } else {
-            Transformed::no(node)
-        })
+        if node.children().is_empty() {
+            return Ok(Transformed::yes(guard(node, None)));
+        }
+        if !repeats(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let children = node.children().into_iter().map(|child| guard(child.clone(), row_bytes_max)).collect();
+        let node = node.replace_children(children, ReplaceChildrenOptions::new(Recompute))?;
+        Ok(Transformed::yes(if node.is::<ScalarSubqueryExec>() { node } else { guard(node, None) }))
     })
     .data()
+}
+
+/// Whether `node` may repeat the rows of what is below it.
+fn repeats(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.is::<NestedLoopJoinExec>()
+        || node.is::<HashJoinExec>()
+        || node.is::<SortMergeJoinExec>()
+        || node.is::<CrossJoinExec>()
+        || node.is::<UnnestExec>()
+        || node.is::<ScalarSubqueryExec>()
 }
 
 fn with_guarded_filter(node: Arc<dyn ExecutionPlan>, wanted: &Wanted) -> Result<Arc<dyn ExecutionPlan>> {
@@ -120,6 +141,8 @@ fn guarded_filter(filter: &JoinFilter, wanted: &Wanted) -> JoinFilter {
 struct GuardExec {
     input: Arc<dyn ExecutionPlan>,
     wanted: Wanted,
+    /// Of what is handed on to an operator that repeats it.
+    row_bytes_max: Option<usize>,
 }
 
 impl DisplayAs for GuardExec {
@@ -158,24 +181,24 @@ impl ExecutionPlan for GuardExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.pop().unwrap_or_else(|| self.input.clone());
-        Ok(Arc::new(Self { input, wanted: self.wanted.clone() }))
+        Ok(Arc::new(Self { input, wanted: self.wanted.clone(), row_bytes_max: self.row_bytes_max }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
         self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.wanted.check()?;
         let input = make_cooperative(self.input.execute(partition, context)?);
-        Ok(Box::pin(GuardedStream { input, wanted: self.wanted.clone() }))
+        Ok(Box::pin(GuardedStream { input, wanted: self.wanted.clone(), row_bytes_max: self.row_bytes_max }))
     }
 }
 
 struct GuardedStream {
     input: SendableRecordBatchStream,
     wanted: Wanted,
+    row_bytes_max: Option<usize>,
 }
 
 impl Stream for GuardedStream {
@@ -183,7 +206,11 @@ impl Stream for GuardedStream {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.wanted.check()?;
-        self.input.poll_next_unpin(context)
+        let polled = self.input.poll_next_unpin(context);
+        if let (Poll::Ready(Some(Ok(batch))), Some(row_bytes_max)) = (&polled, self.row_bytes_max) {
+            width::check(batch, row_bytes_max)?;
+        }
+        polled
     }
 }
 

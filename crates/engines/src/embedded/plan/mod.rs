@@ -14,6 +14,8 @@ mod run;
 mod session;
 mod size;
 mod tables;
+mod width;
+mod windows;
 
 use std::sync::Arc;
 
@@ -43,6 +45,7 @@ pub(crate) struct EmbeddedPlan {
     lane: Lane,
     database: Arc<str>,
     session: SessionState,
+    logical: LogicalPlan,
     physical: Arc<dyn ExecutionPlan>,
     wanted: Wanted,
     schema: SchemaRef,
@@ -113,7 +116,8 @@ pub(crate) async fn ready(
         estimated_rows: explain::estimated_rows(physical.as_ref()),
         estimated_bytes: explain::estimated_bytes(&physical),
         is_blocking: physical.pipeline_behavior() == EmissionType::Final,
-        physical: limits::sorted_on_disk(physical).and_then(|plan| guard::guarded(plan, &wanted)).map_err(failed)?,
+        physical: executable(physical, &session, &wanted).map_err(failed)?,
+        logical,
         explain,
         wanted,
         lane,
@@ -142,7 +146,7 @@ async fn logical_plan(statement: &Statement, session: &SessionState, scope: &dyn
     let logical = session.statement_to_plan(ast).await.map_err(failed)?;
     // Before anything goes through all of it.
     size::check(&logical).map_err(failed)?;
-    let logical = functions::with_bounds(logical).map_err(failed)?;
+    let logical = functions::with_bounds(logical, session).map_err(failed)?;
     // The statement's own policy is the first wall; this is the second.
     SQLOptions::new()
         .with_allow_ddl(false)
@@ -204,11 +208,31 @@ fn suit(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFus
     Ok(())
 }
 
+/// `physical` as it is run.
+fn executable(
+    physical: Arc<dyn ExecutionPlan>,
+    session: &SessionState,
+    wanted: &Wanted,
+) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+    guard::guarded(limits::sorted_on_disk(physical)?, wanted, session.config().batch_size())
+}
+
 async fn physical_plan(
     session: &SessionState,
     optimized: &LogicalPlan,
 ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
     session.query_planner().create_physical_plan(optimized, session).await
+}
+
+impl EmbeddedPlan {
+    /// Plans it again with batches of `rows`.
+    async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
+        let config = self.session.config().clone().with_batch_size(rows);
+        *self.session.config_mut() = config;
+        let physical = physical_plan(&self.session, &self.logical).await?;
+        self.physical = executable(physical, &self.session, &self.wanted)?;
+        Ok(())
+    }
 }
 
 #[async_trait]

@@ -15,6 +15,7 @@ use futures::{FutureExt, StreamExt};
 use tidegate_core::{Error, Job};
 use tidegate_query::{BatchSender, Rows, handover};
 
+use super::width::TooWide;
 use super::{EmbeddedPlan, errors};
 
 /// Bytes of a batch that is handed over; larger ones are handed over in pieces.
@@ -50,14 +51,29 @@ pub(super) fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
     Rows { schema, batches }
 }
 
-/// Runs the plan to its end, or until nobody reads.
-async fn pump(plan: EmbeddedPlan, batches: BatchSender) -> Result<(), Error> {
-    let failed = |error: DataFusionError| errors::error_of(&error, &plan.database);
-    let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx()).map_err(failed)?;
+/// Runs the plan to its end, or until nobody reads. As long as nothing of it is handed over, rows that are too wide for
+/// its batches make it begin anew with shorter ones.
+async fn pump(mut plan: EmbeddedPlan, batches: BatchSender) -> Result<(), Error> {
+    let database = plan.database.clone();
+    let failed = |error: DataFusionError| errors::error_of(&error, &database);
+    loop {
+        let mut handed_over = false;
+        let Err(error) = attempt(&plan, &batches, &mut handed_over).await else { return Ok(()) };
+        match TooWide::told_by(&error) {
+            Some(too_wide) if !handed_over => plan.shorten_batches(too_wide.batch_rows()).await.map_err(failed)?,
+            _ => return Err(failed(error)),
+        }
+    }
+}
+
+/// Runs the plan to its end, or until nobody reads; tells whether something was `handed_over`.
+async fn attempt(plan: &EmbeddedPlan, batches: &BatchSender, handed_over: &mut bool) -> Result<(), DataFusionError> {
+    let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx())?;
     while let Some(batch) = stream.next().await {
-        for piece in pieces(&batch.map_err(failed)?) {
+        for piece in pieces(&batch?) {
             let Some(place) = batches.reserve().await else { return Ok(()) };
             place.send(Ok(piece));
+            *handed_over = true;
         }
     }
     Ok(())
@@ -73,7 +89,7 @@ fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
 }
 
 /// Bytes of the values that an array shows, not of all that it holds on to.
-fn bytes_of(array: &dyn Array) -> usize {
+pub(super) fn bytes_of(array: &dyn Array) -> usize {
     match array.data_type() {
         DataType::Utf8View => array.len() * 16 + array.as_string_view().total_buffer_bytes_used(),
         DataType::BinaryView => array.len() * 16 + array.as_binary_view().total_buffer_bytes_used(),

@@ -84,7 +84,7 @@ pub(super) fn formatted(args: &ScalarFunctionArgs) -> Option<f64> {
 }
 
 /// Bytes of an argument, a constant one repeated for each row.
-fn bytes_of(arg: &ColumnarValue, rows: usize) -> f64 {
+pub(super) fn bytes_of(arg: &ColumnarValue, rows: usize) -> f64 {
     match arg {
         ColumnarValue::Scalar(scalar) => (scalar.size() - size_of::<ScalarValue>()) as f64 * rows as f64,
         ColumnarValue::Array(array) => array.to_data().get_slice_memory_size().unwrap_or(0) as f64,

@@ -5,6 +5,8 @@
 //! returns: `levenshtein` of two texts of a million letters would hold its thread for half an hour.
 
 mod bytes;
+mod operators;
+mod patterns;
 mod rehearsal;
 mod sizes;
 mod steps;
@@ -19,6 +21,8 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DataFusionError, ExprSchema, Result, ScalarValue};
 use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -29,6 +33,8 @@ use datafusion::logical_expr::{
 };
 
 pub(crate) use watch::watched;
+
+use super::windows::Bounds;
 
 /// Bytes that one evaluation of a function may make.
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
@@ -52,21 +58,38 @@ pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
-/// `plan` with bounds on the functions that SQL's own words stand for, such as `position(a IN b)` and `a @> b`: the
-/// planner has functions of its own for them.
-pub(crate) fn with_bounds(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// `plan` with bounds on the functions that SQL's own words stand for, such as `position(a IN b)` and `a @> b`, for which
+/// the planner has functions of its own, and on operators.
+///
+/// Window functions have theirs here too, of the query that `session` is for.
+pub(crate) fn with_bounds(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
+    let windows = watch::of(session).map(|wanted| Bounds::new(wanted, session.runtime_env().memory_pool.clone()));
     let bound = |expression: Expr| {
-        expression.transform_up(|expression| {
-            let Expr::ScalarFunction(mut call) = expression else { return Ok(Transformed::no(expression)) };
-            let is_bound = call.func.inner().is::<Bounded>();
-            let Some(function) = bounded(vec![call.func.clone()]).pop().filter(|_| !is_bound) else {
-                return Ok(Transformed::no(Expr::ScalarFunction(call)));
-            };
-            call.func = function;
-            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        expression.transform_up(|expression| match expression {
+            Expr::ScalarFunction(call) => Ok(with_bound(call)),
+            Expr::WindowFunction(mut call) => {
+                let Some(function) = windows.as_ref().and_then(|windows| windows.of_window(&call.fun)) else {
+                    return Ok(Transformed::no(Expr::WindowFunction(call)));
+                };
+                call.fun = function;
+                Ok(Transformed::yes(Expr::WindowFunction(call)))
+            }
+            other => Ok(match operators::with_bound(&other) {
+                Some(bounded) => Transformed::yes(bounded),
+                None => Transformed::no(other),
+            }),
         })
     };
     plan.transform_up_with_subqueries(|node| node.map_expressions(bound)).data()
+}
+
+fn with_bound(mut call: ScalarFunction) -> Transformed<Expr> {
+    let is_bound = call.func.inner().is::<Bounded>();
+    let Some(function) = bounded(vec![call.func.clone()]).pop().filter(|_| !is_bound) else {
+        return Transformed::no(Expr::ScalarFunction(call));
+    };
+    call.func = function;
+    Transformed::yes(Expr::ScalarFunction(call))
 }
 
 /// The functions whose result, or whose work, may be much larger than their arguments.
@@ -77,10 +100,12 @@ fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
         "array_resize" => (Some(bytes::resized), None),
         "range" | "generate_series" => (Some(bytes::counted), None),
         "replace" => (Some(bytes::replaced), None),
+        "regexp_like" | "regexp_match" => (None, Some(patterns::of_regex)),
         "regexp_replace" => (Some(bytes::replaced), Some(rehearsal::of_replace)),
         "regexp_count" => (None, Some(rehearsal::of_count)),
         "regexp_instr" => (None, Some(rehearsal::of_instr)),
-        "concat" | "array_concat" => (Some(bytes::joined), None),
+        "concat" | "array_concat" | "array_append" | "array_prepend" | "array_union" | "arrays_zip" | "make_array"
+        | "struct" | "named_struct" | "map" | "encode" => (Some(bytes::joined), None),
         "concat_ws" => (Some(bytes::separated), None),
         "array_to_string" => (Some(bytes::listed), None),
         "to_char" => (Some(bytes::formatted), None),

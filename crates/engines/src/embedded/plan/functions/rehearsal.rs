@@ -12,6 +12,7 @@ use datafusion::logical_expr::ScalarFunctionArgs;
 use regex::Regex;
 
 use super::FUNCTION_STEPS_MAX;
+use super::patterns;
 use super::sizes::{rows, texts};
 
 /// `regexp_count(text, pattern, start, flags)`.
@@ -32,9 +33,13 @@ pub(super) fn of_replace(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
 /// Nanoseconds that the search for all places takes, for texts that are long enough to matter.
 fn rehearsed(args: &ScalarFunctionArgs, flags_position: usize, is_asked_for_all: bool) -> Option<Vec<f64>> {
     let (lengths, rows) = (texts(args, 0)?, rows(args));
+    let one_search = patterns::of_regex(args)?;
+    if one_search.iter().any(|steps| *steps > FUNCTION_STEPS_MAX) {
+        return Some(one_search);
+    }
     let is_long = |row: usize| lengths.at(row) * lengths.at(row) > FUNCTION_STEPS_MAX;
     if !(0..rows).any(is_long) {
-        return None;
+        return Some(one_search);
     }
     let column = |position: usize| cast(&args.args.get(position)?.to_array(rows).ok()?, &DataType::Utf8).ok();
     let (all_texts, patterns, flags) = (column(0)?, column(1)?, column(flags_position));

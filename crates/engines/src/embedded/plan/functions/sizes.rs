@@ -37,7 +37,12 @@ impl Sizes {
 
 /// Bytes of the texts of an argument.
 pub(super) fn texts(args: &ScalarFunctionArgs, position: usize) -> Option<Sizes> {
-    Sizes::of(args.args.get(position)?, of_texts)
+    texts_of(args.args.get(position)?)
+}
+
+/// Bytes of the texts of `arg`.
+pub(super) fn texts_of(arg: &ColumnarValue) -> Option<Sizes> {
+    Sizes::of(arg, of_texts)
 }
 
 /// Elements of the lists of an argument.

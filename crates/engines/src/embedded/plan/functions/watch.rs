@@ -16,6 +16,11 @@ pub(crate) fn watched(mut session: SessionState, wanted: &Wanted) -> SessionStat
     session
 }
 
+/// Whether the query of `session` is wanted; none for one that is only described.
+pub(super) fn of(session: &SessionState) -> Option<Wanted> {
+    session.config_options().extensions.get::<Watch>().map(|watch| watch.0.clone())
+}
+
 /// # Errors
 /// When the query is no longer wanted.
 pub(super) fn check(args: &ScalarFunctionArgs) -> Result<()> {

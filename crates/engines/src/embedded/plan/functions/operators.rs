@@ -1,0 +1,238 @@
+//! Operators as functions, so that they have the bounds of functions: `LIKE`, `~` and `SIMILAR TO` of patterns that are
+//! large or not known yet, and `||`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, Like, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::physical_expr::expressions::{Column, binary, lit};
+use datafusion::physical_plan::PhysicalExpr;
+
+use super::bytes::bytes_of;
+use super::patterns::{Cost, sought};
+use super::{Bounded, Steps};
+
+/// Bytes of all values of a batch that `||` may give.
+const JOINED_BYTES_MAX: f64 = (256 << 20) as f64;
+
+/// `expr` with a bound, if it is an operator that has need of one.
+pub(super) fn with_bound(expr: &Expr) -> Option<Expr> {
+    let (operation, left, right) = match expr {
+        Expr::Like(like) => of_like(like, Written::Like)?,
+        Expr::SimilarTo(like) => of_like(like, Written::SimilarTo)?,
+        // What is joined with a literal grows by no more than that.
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
+            if !is_literal(left) && !is_literal(right) =>
+        {
+            let joined = Joined { signature: Signature::any(1, Volatility::Immutable) };
+            return Some(ScalarUDF::new_from_impl(joined).call(vec![expr.clone()]));
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_match(*op) => {
+            (Match::new(*op, Written::Operator), &**left, &**right)
+        }
+        _ => return None,
+    };
+    if operation.is_small(right) {
+        return None;
+    }
+    let steps: Steps = match operation.op {
+        Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => {
+            |args| sought(args, Operator::LikeMatch)
+        }
+        _ => |args| sought(args, Operator::RegexMatch),
+    };
+    let inner = Arc::new(ScalarUDF::new_from_impl(operation));
+    let bounded = Bounded { inner, bytes: None, steps: Some(steps) };
+    Some(ScalarUDF::new_from_impl(bounded).call(vec![left.clone(), right.clone()]))
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(..))
+}
+
+fn is_match(op: Operator) -> bool {
+    use Operator::{
+        ILikeMatch, LikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch,
+    };
+    matches!(
+        op,
+        LikeMatch
+            | ILikeMatch
+            | NotLikeMatch
+            | NotILikeMatch
+            | RegexMatch
+            | RegexIMatch
+            | RegexNotMatch
+            | RegexNotIMatch
+    )
+}
+
+/// One with an escape of its own is refused later.
+fn of_like(like: &Like, written: Written) -> Option<(Match, &Expr, &Expr)> {
+    if like.escape_char.is_some() {
+        return None;
+    }
+    let op = match (written, like.negated, like.case_insensitive) {
+        (Written::SimilarTo, false, false) => Operator::RegexMatch,
+        (Written::SimilarTo, false, true) => Operator::RegexIMatch,
+        (Written::SimilarTo, true, false) => Operator::RegexNotMatch,
+        (Written::SimilarTo, true, true) => Operator::RegexNotIMatch,
+        (_, false, false) => Operator::LikeMatch,
+        (_, false, true) => Operator::ILikeMatch,
+        (_, true, false) => Operator::NotLikeMatch,
+        (_, true, true) => Operator::NotILikeMatch,
+    };
+    Some((Match::new(op, written), &like.expr, &like.pattern))
+}
+
+/// How the operator stands in the statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Written {
+    Operator,
+    Like,
+    SimilarTo,
+}
+
+/// An operator that seeks a pattern in a text. Its column is called as if it were one still.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Match {
+    op: Operator,
+    written: Written,
+    signature: Signature,
+}
+
+impl Match {
+    fn new(op: Operator, written: Written) -> Self {
+        Self { op, written, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+
+    /// Whether `pattern` is known and needs no bound.
+    fn is_small(&self, pattern: &Expr) -> bool {
+        let Expr::Literal(value, _) = pattern else { return false };
+        value.try_as_str().flatten().is_none_or(|pattern| Cost::of(self.op, pattern).is_small())
+    }
+
+    /// The operator itself.
+    fn written(&self, args: &[Expr]) -> Result<Expr> {
+        let [left, right] = args else { return plan_err!("{} has two operands", self.op) };
+        let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
+        use Operator::{ILikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexNotIMatch, RegexNotMatch};
+        let is_negated = matches!(self.op, NotLikeMatch | NotILikeMatch | RegexNotMatch | RegexNotIMatch);
+        let is_caseless = matches!(self.op, ILikeMatch | NotILikeMatch | RegexIMatch | RegexNotIMatch);
+        let like = |left, right| Like::new(is_negated, left, right, None, is_caseless);
+        Ok(match self.written {
+            Written::Operator => Expr::BinaryExpr(BinaryExpr::new(left, self.op, right)),
+            Written::Like => Expr::Like(like(left, right)),
+            Written::SimilarTo => Expr::SimilarTo(like(left, right)),
+        })
+    }
+}
+
+impl ScalarUDFImpl for Match {
+    fn name(&self) -> &str {
+        match self.written {
+            Written::Operator => "matches",
+            Written::Like => "like",
+            Written::SimilarTo => "similar_to",
+        }
+    }
+
+    #[allow(deprecated, reason = "it must read what the operator says")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.written(args)?.to_string())
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.written(args)?.schema_name().to_string())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [left, right] = types else { return plan_err!("{} has two operands", self.op) };
+        let (left, right) = BinaryTypeCoercer::new(left, &self.op, right).get_input_types()?;
+        Ok(vec![left, right])
+    }
+
+    fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        if args.get(1).is_some_and(|pattern| is_literal(pattern) && self.is_small(pattern)) {
+            return Ok(ExprSimplifyResult::Simplified(self.written(&args)?));
+        }
+        Ok(ExprSimplifyResult::Original(args))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (mut fields, mut columns, mut operands) = (Vec::new(), Vec::new(), Vec::<Arc<dyn PhysicalExpr>>::new());
+        for (position, arg) in args.args.iter().enumerate() {
+            match arg {
+                ColumnarValue::Scalar(value) => operands.push(lit(value.clone())),
+                ColumnarValue::Array(values) => {
+                    let name = format!("operand {position}");
+                    operands.push(Arc::new(Column::new(&name, columns.len())));
+                    fields.push(Field::new(name, values.data_type().clone(), true));
+                    columns.push(values.clone());
+                }
+            }
+        }
+        let [left, right] = <[_; 2]>::try_from(operands)
+            .map_err(|_| DataFusionError::Internal(format!("{} has two operands", self.op)))?;
+        let schema = Arc::new(Schema::new(fields));
+        let options = RecordBatchOptions::new().with_row_count(Some(args.number_rows));
+        let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+        binary(left, self.op, right, &schema)?.evaluate(&batch)
+    }
+}
+
+/// The texts or lists of a `||`, which are refused where they are too long: each `||` may double them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Joined {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Joined {
+    fn name(&self) -> &str {
+        "joined"
+    }
+
+    #[allow(deprecated, reason = "it must read what the operator says")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(ToString::to_string).collect())
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        types.first().cloned().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let joined = args.args.pop().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))?;
+        // A constant one is repeated only where it is used.
+        if bytes_of(&joined, 1) > JOINED_BYTES_MAX {
+            let mebibytes = (JOINED_BYTES_MAX as u64) >> 20;
+            return Err(DataFusionError::ResourcesExhausted(format!(
+                "|| would make more than {mebibytes} MiB at once"
+            )));
+        }
+        Ok(joined)
+    }
+}

@@ -1,0 +1,228 @@
+//! An aggregate over a window, with a bound on what it makes.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, WindowFunctionParams};
+use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator, ReversedUDAF,
+    SetMonotonicity, Signature, StatisticsArgs,
+};
+
+use super::{Bounds, Held};
+
+/// An aggregate, used over a window.
+#[derive(Debug, Clone)]
+pub(super) struct BoundedAggregate {
+    pub(super) inner: Arc<AggregateUDF>,
+    pub(super) bounds: Bounds,
+}
+
+impl BoundedAggregate {
+    fn bounded(&self, accumulator: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
+        Box::new(BoundedAccumulator { inner: accumulator, held: self.bounds.held(), rows: 0 })
+    }
+
+    fn of(&self, inner: Arc<AggregateUDF>) -> Self {
+        Self { inner, bounds: self.bounds.clone() }
+    }
+}
+
+impl PartialEq for BoundedAggregate {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for BoundedAggregate {}
+
+impl Hash for BoundedAggregate {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+// Delegates, so that a function is what it is without a bound.
+#[warn(clippy::missing_trait_methods)]
+impl AggregateUDFImpl for BoundedAggregate {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn schema_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.schema_name(params)
+    }
+
+    fn human_display(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.human_display(params)
+    }
+
+    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        self.inner.window_function_schema_name(params)
+    }
+
+    fn display_name(&self, params: &AggregateFunctionParams) -> Result<String> {
+        self.inner.display_name(params)
+    }
+
+    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        self.inner.window_function_display_name(params)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn return_field(&self, arg_fields: &[FieldRef]) -> Result<FieldRef> {
+        self.inner.return_field(arg_fields)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.inner.is_nullable()
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(self.bounded(self.inner.accumulator(args)?))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        self.inner.create_groups_accumulator(args)
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(self.bounded(self.inner.create_sliding_accumulator(args)?))
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let inner = self.inner.inner().clone().with_beneficial_ordering(is_ordered)?;
+        Ok(inner.map(|inner| {
+            Arc::new(self.of(Arc::new(AggregateUDF::new_from_shared_impl(inner)))) as Arc<dyn AggregateUDFImpl>
+        }))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn simplify(&self) -> Option<AggregateFunctionSimplification> {
+        self.inner.simplify()
+    }
+
+    fn simplify_expr_op_literal(
+        &self,
+        function: &AggregateFunction,
+        arg: &Expr,
+        op: Operator,
+        literal: &Expr,
+        is_arg_left: bool,
+    ) -> Result<Option<Expr>> {
+        self.inner.simplify_expr_op_literal(function, arg, op, literal, is_arg_left)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.inner.reverse_udf() {
+            ReversedUDAF::Reversed(inner) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::new_from_impl(self.of(inner))))
+            }
+            other => other,
+        }
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(arg_types)
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.inner.is_descending()
+    }
+
+    fn value_from_stats(&self, statistics: &StatisticsArgs) -> Option<ScalarValue> {
+        self.inner.value_from_stats(statistics)
+    }
+
+    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
+        self.inner.default_value(data_type)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.inner.supports_null_handling_clause()
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        self.inner.supports_within_group_clause()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.inner.inner().set_monotonicity(data_type)
+    }
+}
+
+#[derive(Debug)]
+struct BoundedAccumulator {
+    inner: Box<dyn Accumulator>,
+    held: Held,
+    /// Rows since the last value: where the window is the whole partition, one value is that of all of them.
+    rows: usize,
+}
+
+#[warn(clippy::missing_trait_methods)]
+impl Accumulator for BoundedAccumulator {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.held.check()?;
+        self.rows += values.first().map_or(0, |column| column.len());
+        self.inner.update_batch(values)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = self.inner.evaluate()?;
+        let rows = std::mem::take(&mut self.rows).max(1);
+        self.held.count(value.size().saturating_mul(rows), rows)?;
+        Ok(value)
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.inner.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.inner.merge_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.held.check()?;
+        self.inner.retract_batch(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.inner.supports_retract_batch()
+    }
+}

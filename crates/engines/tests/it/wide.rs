@@ -1,0 +1,67 @@
+//! Operators that repeat values: what they make of a long one is bounded, and what fits goes through.
+
+use crate::support::{Folder, Node, numbers, small_options, soon, write_parquet};
+
+fn node() -> (Folder, Node) {
+    let folder = Folder::new();
+    write_parquet(&folder.join("n.parquet"), &numbers(20_000), 1_000);
+    let node = folder.database_with(small_options());
+    (folder, node)
+}
+
+#[tokio::test]
+async fn values_of_a_window_are_part_of_the_memory_of_the_query() {
+    let (_folder, node) = node();
+    let long = "(SELECT id, CASE WHEN id < 2 THEN repeat('x', 1000000) ELSE 'x' END AS t FROM n)";
+    for sql in [
+        "SELECT max(length(t)) FROM (SELECT string_agg(name, ',') OVER (ORDER BY id) AS t FROM n)".to_owned(),
+        "SELECT max(cardinality(t)) FROM (SELECT array_agg(name) OVER (ORDER BY id) AS t FROM n)".to_owned(),
+        "SELECT max(cardinality(t)) FROM (SELECT array_agg(id) OVER (ORDER BY id DESC ROWS BETWEEN CURRENT ROW AND \
+         UNBOUNDED FOLLOWING) AS t FROM n)"
+            .to_owned(),
+        format!("SELECT max(length(t)) FROM (SELECT max(t) OVER () AS t FROM {long})"),
+        format!("SELECT max(length(t)) FROM (SELECT first_value(t) OVER (ORDER BY id) AS t FROM {long})"),
+        format!("SELECT max(length(t)) FROM (SELECT nth_value(t, 1) OVER (ORDER BY id) AS t FROM {long})"),
+        format!("SELECT max(length(t)) FROM (SELECT lag(t, id - 1) OVER (ORDER BY id) AS t FROM {long})"),
+    ] {
+        let refusal = soon(&sql, node.refusal(&sql)).await;
+        assert!(
+            refusal.starts_with("too_large: the query needs more memory than one query may have"),
+            "{sql}: {refusal}"
+        );
+        assert_eq!(node.engine.memory_used_bytes(), 0, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn ordinary_windows_work() {
+    let (_folder, node) = node();
+    let sql = "SELECT count(DISTINCT t), max(length(t)) FROM (SELECT string_agg(name, ',') OVER (PARTITION BY id % 5000 \
+               ORDER BY id) AS t FROM n)";
+    assert_eq!(soon(sql, node.rows(sql)).await, "20000|29");
+    let sql = "SELECT sum(s), max(l), min(r) FROM (SELECT sum(id) OVER (ORDER BY id) AS s, lead(name) OVER (ORDER BY id) \
+               AS l, row_number() OVER (ORDER BY id DESC) AS r FROM n)";
+    assert_eq!(soon(sql, node.rows(sql)).await, "");
+}
+
+/// A row that is too wide for batches of thousands of rows goes through in shorter ones.
+#[tokio::test]
+async fn wide_rows_are_joined_in_short_batches() {
+    let (_folder, node) = node();
+    let wide = "(SELECT id, repeat(name, 5000) AS t FROM n WHERE id = 7)";
+    for (sql, expected) in [
+        (format!("SELECT count(t), min(length(t)) FROM {wide} a CROSS JOIN n"), "20000|30000"),
+        (format!("SELECT count(t), min(length(t)) FROM {wide} a JOIN n b ON a.id < b.id"), "19992|30000"),
+        (format!("SELECT count(t), min(length(t)) FROM {wide} a JOIN n b ON a.id = b.id % 10"), "2000|30000"),
+        (
+            format!("SELECT count(t), min(length(t)) FROM (SELECT t, unnest(range(0, 20000)) FROM {wide})"),
+            "20000|30000",
+        ),
+        (
+            format!("SELECT count(*), max(length(CASE WHEN id > 5 THEN (SELECT t FROM {wide}) ELSE name END)) FROM n"),
+            "20000|30000",
+        ),
+    ] {
+        assert_eq!(soon(&sql, node.rows(&sql)).await, expected, "{sql}");
+    }
+}
