@@ -60,7 +60,9 @@ pub use handler::{Handler, handler_fn};
 pub use input::{Abilities, GivenAnswer, InputAnswer, InputAnswers, InputRequest, Wanted};
 pub use job::{Job, JobId, JobState, JobStatus};
 pub use jobs::Jobs;
-pub use limits::{Allowance, Budget, CallLimits, Daily, Level, Limits, Measure, Rate, tenant_share};
+pub use limits::{
+    Allowance, Budget, CallLimits, Daily, Level, Limits, Measure, Rate, Shares, tenant_share, tenant_share_of_bytes,
+};
 pub use links::Links;
 pub use name_pattern::NamePattern;
 pub use nearest::nearest;

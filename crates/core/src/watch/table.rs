@@ -11,16 +11,16 @@ use tokio::time::Instant;
 use crate::call::Variables;
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
+use crate::limits::{Level, Shares};
 use crate::owner::Owner;
-use crate::principal::Proof;
 use crate::resource::Watcher;
 
 /// Resources that one listener may subscribe to.
 const OF_LISTENER_MAX: usize = 1_000;
-/// Subscriptions of all listeners together.
+/// Subscriptions of all listeners together, of which the principals of one tenant have half.
 const SUBSCRIPTIONS_MAX: usize = 10_000;
-/// Subscriptions of one principal, where callers prove who they are.
-const OF_ONE_MAX: usize = SUBSCRIPTIONS_MAX / 4;
+/// Those of one principal, where principals are told apart.
+pub(super) const OF_ONE_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 
 /// A listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,8 +64,7 @@ pub(super) struct Table {
     /// What was asked for last comes last, so that it is in the order of its times.
     due: VecDeque<(Instant, EntryId)>,
     last_id: u64,
-    subscriptions: usize,
-    by_holder: HashMap<Owner, usize>,
+    subscriptions: Shares,
     is_polling: bool,
     hasher: RandomState,
 }
@@ -75,6 +74,7 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<EntryId>>,
     changed: BTreeSet<Arc<str>>,
     woken: Arc<Notify>,
+    /// Whom its subscriptions count for.
     holder: Option<Owner>,
     /// Whether a first stamp counts as a change, since nobody waits for it any more.
     is_settled: bool,
@@ -114,12 +114,14 @@ impl Table {
         self.listeners.remove(&id);
     }
 
+    /// Has the listener hear of `uri`, too; one principal has `of_one_max` subscriptions if it is held to that.
     pub(super) fn subscribe(
         &mut self,
         id: ListenerId,
         uri: &str,
         caller: &Arc<Caller>,
         found: Option<Found>,
+        of_one_max: Option<usize>,
     ) -> Result<(), Error> {
         let Some(listener) = self.listeners.get_mut(&id) else { return Ok(()) };
         if listener.uris.contains_key(uri) {
@@ -128,16 +130,10 @@ impl Table {
         if listener.uris.len() >= OF_LISTENER_MAX {
             return Err(too_many_of_one());
         }
-        let holder = listener.holder.get_or_insert_with(|| Owner::of(caller)).clone();
-        let is_proven = !matches!(caller.principal.proof, Proof::Anonymous | Proof::Process);
-        let of_holder = self.by_holder.get(&holder).copied().unwrap_or_default();
-        if self.subscriptions >= SUBSCRIPTIONS_MAX || (is_proven && of_holder >= OF_ONE_MAX) {
-            return Err(too_many_in_all());
-        }
+        let holder = listener.holder.get_or_insert_with(|| Owner::counted(caller));
+        self.subscriptions.take(holder, SUBSCRIPTIONS_MAX, of_one_max).map_err(too_many)?;
         let uri: Arc<str> = uri.into();
         listener.uris.insert(uri.clone(), None);
-        self.subscriptions += 1;
-        self.by_holder.insert(holder, of_holder + 1);
         self.attach(id, caller, vec![(uri, found)]);
         Ok(())
     }
@@ -146,15 +142,8 @@ impl Table {
         let Some(listener) = self.listeners.get_mut(&id) else { return };
         let Some(entry) = listener.uris.remove(uri) else { return };
         listener.changed.remove(uri);
-        let holder = listener.holder.clone();
-        self.subscriptions -= 1;
-        if let Some(holder) = holder
-            && let Some(of_holder) = self.by_holder.get_mut(&holder)
-        {
-            *of_holder -= 1;
-            if *of_holder == 0 {
-                self.by_holder.remove(&holder);
-            }
+        if let Some(holder) = &listener.holder {
+            self.subscriptions.give_back(holder);
         }
         self.detach(id, entry);
     }
@@ -324,9 +313,13 @@ fn too_many_of_one() -> Error {
     Error::new(ErrorKind::TooLarge, message)
 }
 
-fn too_many_in_all() -> Error {
-    let message = "too many resources are subscribed to, by you or by all clients together; try again later";
-    Error::new(ErrorKind::RateLimited, message)
+fn too_many(level: Level) -> Error {
+    let whose = match level {
+        Level::Principal => " by you",
+        Level::Tenant => " by your tenant",
+        Level::Tool | Level::Node => "",
+    };
+    Error::new(ErrorKind::RateLimited, format!("too many resources are subscribed to{whose}; try again later"))
 }
 
 impl PartialEq for Key {

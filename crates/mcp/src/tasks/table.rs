@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Owner, Registry, tenant_share};
+use tidegate_core::{Caller, Owner, Registry, tenant_share, tenant_share_of_bytes};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -306,7 +306,7 @@ impl Table {
         }
         let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.kept_of_tenant.get(tenant)).copied();
         let Kept { tasks, bytes, .. } = of_tenant.unwrap_or_default();
-        if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share(limits.kept_bytes_max) {
+        if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share_of_bytes(limits.kept_bytes_max) {
             return refuse(format!("your tenant has {tasks} tasks, as many as are kept; wait until some expire"));
         }
         if self.kept.tasks >= limits.kept_max || self.kept.bytes >= limits.kept_bytes_max {
