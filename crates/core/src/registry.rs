@@ -216,6 +216,7 @@ impl Registry {
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
         job.guarded = Guarded::by(snapshot.guard().clone());
+        job.row_policies = snapshot.row_policies().clone();
         if self.events.auditor().is_some() {
             job.keep_trail();
         }
