@@ -338,6 +338,7 @@ impl Job {
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
             started_at: self.started_at,
+            started: self.started,
             elapsed: ended_after.unwrap_or_else(|| self.started.elapsed()),
             result: self.result.get().cloned(),
             rows: self.rows(),

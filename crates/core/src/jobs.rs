@@ -70,7 +70,7 @@ impl Jobs {
             let open = table.open.values().map(|job| job.status());
             open.chain(table.ended.iter().cloned()).filter(|job| may_see(caller, &job.caller)).collect()
         };
-        jobs.sort_by_key(|job| std::cmp::Reverse(job.started_at));
+        jobs.sort_by_key(|job| std::cmp::Reverse((job.started, job.started_at)));
         jobs
     }
 
