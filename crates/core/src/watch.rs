@@ -6,6 +6,7 @@
 
 mod poller;
 mod table;
+mod turns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

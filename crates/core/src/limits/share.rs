@@ -6,15 +6,15 @@ use std::hash::Hash;
 use super::level::Level;
 use crate::owner::Owner;
 
-/// How many places, results or tasks of `of_all` the principals of one tenant may have together: half, so that, however
-/// many they are, others find room; never none.
+/// How much of `of_all` (places, tasks, bytes of memory) the principals of one tenant may have together: half, so that,
+/// however many they are, others find room; never nothing.
 ///
 /// Whoever has no tenant is not held to it.
 pub fn tenant_share(of_all: usize) -> usize {
     (of_all / 2).max(1)
 }
 
-/// The same of bytes.
+/// The same of bytes on a disk.
 pub fn tenant_share_of_bytes(of_all: u64) -> u64 {
     (of_all / 2).max(1)
 }

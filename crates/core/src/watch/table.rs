@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::turns::Turns;
 use crate::call::Variables;
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
@@ -63,6 +64,8 @@ pub(super) struct Table {
     ids: HashMap<Key, EntryId>,
     /// What was asked for last comes last, so that it is in the order of its times.
     due: VecDeque<(Instant, EntryId)>,
+    /// What was due and waits, since much is asked for its tenant.
+    turns: Turns,
     last_id: u64,
     subscriptions: Shares,
     is_polling: bool,
@@ -224,28 +227,45 @@ impl Table {
 
     /// What to ask next. Watchers of an earlier version are let go: who listens is told of the swap, and comes back.
     pub(super) fn next(&mut self, now: Instant, version: u64) -> Next {
-        while let Some((due, id)) = self.due.front().copied() {
-            let Some(entry) = self.entries.get(&id) else {
-                self.due.pop_front();
-                continue;
-            };
-            if entry.key.version != version {
-                self.due.pop_front();
-                self.retire(id);
-                continue;
+        while let Some(id) = self.turns.next() {
+            if let Some(question) = self.question(id, version) {
+                return Next::Ask(question);
             }
-            if due > now {
+        }
+        while let Some((due, id)) = self.due.front().copied() {
+            let is_of_now = self.entries.get(&id).is_some_and(|entry| entry.key.version == version);
+            if is_of_now && due > now {
                 return Next::At(due);
             }
-            let question = Question { id, caller: entry.key.caller.clone(), found: entry.found.clone() };
             self.due.pop_front();
-            return Next::Ask(question);
+            if let Some(question) = self.question(id, version) {
+                return Next::Ask(question);
+            }
         }
         Next::Nothing
     }
 
+    /// The question for `id`; none if it is polled no more, or has to wait for its turn.
+    fn question(&mut self, id: EntryId, version: u64) -> Option<Question> {
+        let entry = self.entries.get(&id)?;
+        if entry.key.version != version {
+            self.retire(id);
+            return None;
+        }
+        let caller = entry.key.caller.clone();
+        let has_its_turn = self.turns.begin(id, caller.principal.tenant.as_deref());
+        has_its_turn.then(|| Question { id, caller, found: entry.found.clone() })
+    }
+
     /// What a watcher said, if it could tell; it is asked again at `again_at`. Says whether that it could not is new.
-    pub(super) fn answered(&mut self, id: EntryId, stamp: Option<&Option<String>>, again_at: Instant) -> bool {
+    pub(super) fn answered(
+        &mut self,
+        id: EntryId,
+        caller: &Caller,
+        stamp: Option<&Option<String>>,
+        again_at: Instant,
+    ) -> bool {
+        self.turns.end(caller.principal.tenant.as_deref());
         let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         self.due.push_back((again_at, id));
@@ -277,9 +297,10 @@ impl Table {
         self.ids.insert(key.clone(), id);
         let entry = Entry { key, found, stamp: None, is_asked: false, has_failed: false, listeners: BTreeSet::new() };
         self.entries.insert(id, entry);
-        if self.due.len() > 2 * SUBSCRIPTIONS_MAX {
+        if self.due.len() + self.turns.len() > 2 * SUBSCRIPTIONS_MAX {
             // Of those who came and went while watchers were slow.
             self.due.retain(|(_, id)| self.entries.contains_key(id));
+            self.turns.retain(|id| self.entries.contains_key(id));
         }
         self.due.push_front((Instant::now(), id));
         id

@@ -191,6 +191,34 @@ async fn few_are_asked_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_slow_for_one_tenant_holds_up_no_other() {
+    let (host, stamps) = host();
+    let of = |tenant: &str, name: &str| {
+        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
+    };
+    let (ann, bob) = (of("north", "ann"), of("south", "bob"));
+    let slow = host.registry.watch();
+    for number in 0..100 {
+        slow.subscribe(&format!("thing://stuck{number}"), &ann).unwrap();
+    }
+    slow.settled().await;
+    assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 4);
+    let watch = listening(&host, &bob, &["thing://a"]).await;
+    let began = Instant::now();
+    stamps.change("a");
+    watch.changed().await;
+    assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(heard(&watch, &bob).await, "thing://a");
+    // What waited has its turn, and what is given up meanwhile takes none of others.
+    let watch = listening(&host, &ann, &["thing://b"]).await;
+    drop(slow);
+    assert_eq!(heard(&watch, &ann).await, "thing://b", "it was stamped after it had settled");
+    stamps.change("b");
+    assert_eq!(heard(&watch, &ann).await, "thing://b");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_has_lost_the_right_hears_nothing_more() {
     let (host, stamps) = host();
     let (ann, bob) = (somebody("ann", &["secrets"]), somebody("bob", &[]));
