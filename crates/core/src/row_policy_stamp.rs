@@ -8,7 +8,9 @@ use crate::principal::Principal;
 /// Stamps what the row policies of all databases of a node make of a principal. What outlives a call is for whoever has
 /// the same stamp still. The default is that of a node without policies.
 #[derive(Clone, Default)]
-pub struct RowPolicyStamp(Option<Arc<dyn Fn(&Principal) -> u64 + Send + Sync>>);
+pub struct RowPolicyStamp(Option<Arc<Stamping>>);
+
+type Stamping = dyn Fn(&Principal) -> u64 + Send + Sync;
 
 impl RowPolicyStamp {
     /// The stamp that `stamp` makes: the same, in every process, as long as the policies and what a principal brings to
