@@ -23,6 +23,7 @@ use crate::guard::Guarded;
 use crate::limits::{Budget, Charges, Limits, Reached, Taken};
 use crate::pace::Pace;
 use crate::principal::Principal;
+use crate::row_policy_stamp::RowPolicyStamp;
 
 pub use status::{JobId, JobState, JobStatus};
 
@@ -51,6 +52,8 @@ pub struct Job {
     pub(crate) asking: AskingState,
     pub(crate) trail: Trail,
     pub(crate) guarded: Guarded,
+    /// Of the state that it was let in to.
+    pub(crate) row_policies: RowPolicyStamp,
     result: OnceLock<String>,
     databases: Mutex<BTreeSet<String>>,
     started_at: SystemTime,
@@ -92,6 +95,7 @@ impl Job {
             asking,
             trail: Trail::default(),
             guarded: Guarded::default(),
+            row_policies: RowPolicyStamp::default(),
             result: OnceLock::new(),
             databases: Mutex::default(),
             started_at: SystemTime::now(),
@@ -197,6 +201,11 @@ impl Job {
     /// The databases that it has asked by its caller's own right.
     pub fn databases(&self) -> BTreeSet<String> {
         self.databases.lock().clone()
+    }
+
+    /// What the row policies that it runs under make of its caller.
+    pub fn row_policy_stamp(&self) -> u64 {
+        self.row_policies.of(&self.caller.principal)
     }
 
     /// Whether its answer has ended while its work goes on.
@@ -329,6 +338,7 @@ impl Job {
             target: (self.target.kind(), self.target.name().to_owned()),
             state,
             started_at: self.started_at,
+            started: self.started,
             elapsed: ended_after.unwrap_or_else(|| self.started.elapsed()),
             result: self.result.get().cloned(),
             rows: self.rows(),

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::job::{Job, JobId, JobStatus};
+use crate::limits::tenant_share;
 use crate::principal::Proof;
 
 /// All open jobs and a bounded number of ended ones.
@@ -46,7 +47,8 @@ impl Jobs {
             return;
         }
         if table.ended.len() >= self.ended_kept {
-            table.ended.pop_front();
+            let leaving = table.leaving_for(&status, self.ended_kept);
+            table.ended.remove(leaving);
         }
         table.ended.push_back(status);
     }
@@ -70,7 +72,7 @@ impl Jobs {
             let open = table.open.values().map(|job| job.status());
             open.chain(table.ended.iter().cloned()).filter(|job| may_see(caller, &job.caller)).collect()
         };
-        jobs.sort_by_key(|job| std::cmp::Reverse(job.started_at));
+        jobs.sort_by_key(|job| std::cmp::Reverse((job.started, job.started_at)));
         jobs
     }
 
@@ -94,6 +96,18 @@ impl Jobs {
         for job in self.table.lock().open.values() {
             job.cancel();
         }
+    }
+}
+
+impl Table {
+    /// Which of the `kept` that ended goes so that `job` can be remembered: the oldest; of the tenant of `job`, if that has its
+    /// share of them.
+    fn leaving_for(&self, job: &JobStatus, kept: usize) -> usize {
+        let tenant = &job.caller.principal.tenant;
+        let is_colleague = |job: &&JobStatus| tenant.is_some() && job.caller.principal.tenant == *tenant;
+        let has_its_share = self.ended.iter().filter(is_colleague).count() >= tenant_share(kept);
+        let own = has_its_share.then(|| self.ended.iter().position(|job| is_colleague(&job))).flatten();
+        own.unwrap_or_default()
     }
 }
 

@@ -35,6 +35,7 @@ mod registry;
 mod reply;
 mod resource;
 mod route;
+mod row_policy_stamp;
 mod schema;
 mod seal;
 mod snapshot;
@@ -60,7 +61,9 @@ pub use handler::{Handler, handler_fn};
 pub use input::{Abilities, GivenAnswer, InputAnswer, InputAnswers, InputRequest, Wanted};
 pub use job::{Job, JobId, JobState, JobStatus};
 pub use jobs::Jobs;
-pub use limits::{Allowance, Budget, CallLimits, Daily, Level, Limits, Measure, Rate, tenant_share};
+pub use limits::{
+    Allowance, Budget, CallLimits, Daily, Level, Limits, Measure, Rate, Shares, tenant_share, tenant_share_of_bytes,
+};
 pub use links::Links;
 pub use name_pattern::NamePattern;
 pub use nearest::nearest;
@@ -70,6 +73,7 @@ pub use prompt::{Prompt, PromptArgument};
 pub use registry::Registry;
 pub use reply::{BodyFile, BodyHead, Chunk, Lasting, Metadata, Notice, Outcome, Reply, ReplyEvent, ReplySender, Said};
 pub use resource::{Resource, ResourceLister, ResourceTemplate, Watcher};
+pub use row_policy_stamp::RowPolicyStamp;
 pub use schema::{Schema, SchemaError};
 pub use seal::{SIGNATURE_BYTES, Seal};
 pub use snapshot::{CacheHint, Entry, Snapshot, SnapshotBuilder};

@@ -216,6 +216,7 @@ impl Registry {
         let span = tracing::info_span!("call", trace, parent = call.trace_parent.as_deref());
         let mut job = Job::new(call, route.variables, inline, timeout, &bounds, charges);
         job.guarded = Guarded::by(snapshot.guard().clone());
+        job.row_policies = snapshot.row_policies().clone();
         if self.events.auditor().is_some() {
             job.keep_trail();
         }
@@ -241,11 +242,13 @@ impl Registry {
     }
 
     /// The resources that the template of `lister` has now for `caller`, listed within the bounds of a call: it
-    /// waits for a place among them, too.
+    /// waits for a place among them, too. What it does is what a call does, since catalogs are asked of databases and take their
+    /// connections; without a place of a call whoever lists in a loop would have as much of these as it likes. With
+    /// one it takes from the calls of its own principal and tenant alone.
     ///
     /// # Errors
-    /// `RateLimited` when the principal has too many calls open, and those of the lister; its panic becomes an
-    /// internal error.
+    /// `RateLimited` when the principal has too many calls open, or too many listings are under way, and those of the lister;
+    /// its panic becomes an internal error.
     pub async fn listed(&self, lister: &dyn ResourceLister, caller: &Caller) -> Result<Vec<Resource>, Error> {
         let limits = *self.state_for(caller).limits();
         let admitted = self.meters.admit_work(caller, &limits);

@@ -16,6 +16,7 @@ use crate::nearest::nearest;
 use crate::principal::Principal;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate, Watcher};
+use crate::row_policy_stamp::RowPolicyStamp;
 use crate::tenancy::Tenancy;
 use crate::tool::Tool;
 
@@ -44,6 +45,7 @@ pub struct Snapshot {
     cache: CacheHint,
     limits: Limits,
     tenancy: Tenancy,
+    row_policies: RowPolicyStamp,
     guard: Guard,
 }
 
@@ -104,6 +106,11 @@ impl Snapshot {
     pub fn may_ask(&self, database: &str, principal: &Principal) -> bool {
         let is_granted = principal.grants.databases.includes(database);
         is_granted && self.is_of(principal) && self.tenancy.admits(database, principal)
+    }
+
+    /// What the row policies of all databases make of a principal.
+    pub fn row_policies(&self) -> &RowPolicyStamp {
+        &self.row_policies
     }
 
     /// What stands between answers and their readers.

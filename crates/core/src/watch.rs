@@ -6,6 +6,7 @@
 
 mod poller;
 mod table;
+mod turns;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::table::{Found, ListenerId, Table};
+use self::table::{Found, ListenerId, OF_ONE_MAX, Table};
 use crate::caller::Caller;
 use crate::error::Error;
 use crate::event::Events;
+use crate::principal::Proof;
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, not_found};
 
@@ -115,14 +117,21 @@ impl Watch {
     ///
     /// # Errors
     /// `NotFound` when there is none that `caller` may reach, `TooLarge` beyond 1,000 of one listener, `RateLimited`
-    /// beyond 10,000 of all, and beyond a quarter of these where one caller proves who it is.
+    /// beyond 10,000 of all, half of these of one tenant, and a quarter of one principal where these are told apart.
     pub fn subscribe(&self, uri: &str, caller: &Caller) -> Result<(), Error> {
         let snapshot = self.registry.state_for(caller);
         if !snapshot.has_resource(uri, caller) {
             return Err(not_found("resource", uri, Vec::new()));
         }
         let found = found(&snapshot, uri, caller);
-        self.shared.table.lock().subscribe(self.id, uri, &Arc::new(stateless(caller)), found)?;
+        // Callers that show nothing are told apart by their networks, where each has a share of the calls.
+        let is_told_apart = match caller.principal.proof {
+            Proof::Process => false,
+            Proof::Anonymous => snapshot.limits().of_principal.running_calls_max.is_some(),
+            Proof::Key | Proof::Token | Proof::Certificate | Proof::Proxy => true,
+        };
+        let of_one_max = is_told_apart.then_some(OF_ONE_MAX);
+        self.shared.table.lock().subscribe(self.id, uri, &Arc::new(stateless(caller)), found, of_one_max)?;
         self.state.lock().caller.get_or_insert_with(|| stateless(caller));
         self.shared.keep_polling();
         Ok(())

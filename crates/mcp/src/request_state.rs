@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use tidegate_core::{Caller, Owner, SIGNATURE_BYTES, Seal};
+use tidegate_core::{Caller, Level, Owner, SIGNATURE_BYTES, Seal, Shares};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ use crate::jsonrpc::RpcError;
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// Longer states are refused, in bytes; they hold the answers of all rounds.
 const STATE_BYTES_MAX: usize = 256 * 1024;
-/// States that were used and are not over yet: of one somebody, and of all.
+/// States that were used and are not over yet: of one somebody, and of all, of which the principals of one tenant have half.
 const USED_OF_ONE_MAX: usize = 2_000;
 const USED_MAX: usize = 100_000;
 /// How often those that are over are forgotten at most.
@@ -42,8 +42,8 @@ pub(crate) struct RequestStates {
 
 #[derive(Debug, Default)]
 struct Used {
-    until_ms: HashMap<Uuid, (u64, String)>,
-    of: HashMap<String, usize>,
+    until_ms: HashMap<Uuid, (u64, Owner)>,
+    of: Shares,
     /// Before that none are forgotten again: to look at each for each new one would be much.
     forget_at_ms: u64,
 }
@@ -68,7 +68,8 @@ pub(crate) struct Told {
 /// A state that holds, and was not used until now.
 pub(crate) struct Opened {
     pub(crate) round: Round,
-    owner: String,
+    /// Whom its use counts for.
+    holder: Owner,
     expires_ms: u64,
     nonce: Uuid,
 }
@@ -134,7 +135,7 @@ impl RequestStates {
         if expires_ms <= self.now_ms() {
             return Err(RpcError::invalid_params("the requestState has expired; call again without it"));
         }
-        Ok(Opened { round, owner, expires_ms, nonce })
+        Ok(Opened { round, holder: Owner::counted(caller), expires_ms, nonce })
     }
 
     /// Uses a state up.
@@ -142,8 +143,8 @@ impl RequestStates {
     /// # Errors
     /// `-32602` when it was used before, `-31000` when too many were used lately.
     pub(crate) fn use_up(&self, opened: Opened) -> Result<Round, RpcError> {
-        let Opened { round, owner, expires_ms, nonce } = opened;
-        self.used.lock().add(nonce, expires_ms, owner, self.now_ms())?;
+        let Opened { round, holder, expires_ms, nonce } = opened;
+        self.used.lock().add(nonce, expires_ms, holder, self.now_ms())?;
         Ok(round)
     }
 
@@ -153,21 +154,22 @@ impl RequestStates {
 }
 
 impl Used {
-    fn add(&mut self, nonce: Uuid, until_ms: u64, owner: String, now_ms: u64) -> Result<(), RpcError> {
+    fn add(&mut self, nonce: Uuid, until_ms: u64, holder: Owner, now_ms: u64) -> Result<(), RpcError> {
         if self.until_ms.contains_key(&nonce) {
             return Err(RpcError::invalid_params("the requestState was used already; call again without it"));
         }
-        if self.until_ms.len() >= USED_MAX || self.of.get(&owner).is_some_and(|used| *used >= USED_OF_ONE_MAX) {
-            self.forget(now_ms);
-        }
-        let of_one = self.of.entry(owner.clone()).or_default();
-        if *of_one >= USED_OF_ONE_MAX || self.until_ms.len() >= USED_MAX {
-            let message = "too many questions were answered lately; try again in a few minutes";
-            return Err(RpcError::new(RpcError::REFUSED, message));
-        }
-        *of_one += 1;
-        self.until_ms.insert(nonce, (until_ms, owner));
+        self.take(&holder)
+            .or_else(|_| {
+                self.forget(now_ms);
+                self.take(&holder)
+            })
+            .map_err(too_many)?;
+        self.until_ms.insert(nonce, (until_ms, holder));
         Ok(())
+    }
+
+    fn take(&mut self, holder: &Owner) -> Result<(), Level> {
+        self.of.take(holder, USED_MAX, Some(USED_OF_ONE_MAX))
     }
 
     /// Forgets those that are over: they are refused for that.
@@ -176,12 +178,20 @@ impl Used {
             return;
         }
         self.forget_at_ms = now_ms + FORGET_EVERY_MS;
-        self.until_ms.retain(|_, (until_ms, _)| *until_ms > now_ms);
-        self.of.clear();
-        for (_, owner) in self.until_ms.values() {
-            *self.of.entry(owner.clone()).or_default() += 1;
+        for (_, (_, holder)) in self.until_ms.extract_if(|_, (until_ms, _)| *until_ms <= now_ms) {
+            self.of.give_back(&holder);
         }
     }
+}
+
+fn too_many(level: Level) -> RpcError {
+    let whose = match level {
+        Level::Principal => " by you",
+        Level::Tenant => " by your tenant",
+        Level::Tool | Level::Node => "",
+    };
+    let message = format!("too many questions were answered{whose} lately; try again in a few minutes");
+    RpcError::new(RpcError::REFUSED, message)
 }
 
 /// Names a request: what it is aimed at and its arguments, in whatever order they were written.
@@ -213,5 +223,33 @@ fn write_sorted(value: &Value, text: &mut String) {
             text.push(']');
         }
         other => text.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn somebody(name: &str, tenant: &str) -> Owner {
+        Owner { proof: "token".into(), subject: name.to_owned(), tenant: Some(tenant.to_owned()), address: None }
+    }
+
+    #[test]
+    fn the_principals_of_one_tenant_leave_room_for_the_answers_of_another() {
+        let (mut used, until_ms) = (Used::default(), FORGET_EVERY_MS);
+        let mut add = |holder: &Owner, now_ms| {
+            used.add(Uuid::new_v4(), until_ms, holder.clone(), now_ms).map_err(|error| error.message)
+        };
+        for number in 0..25 {
+            let of_north = somebody(&format!("user{number}"), "north");
+            (0..USED_OF_ONE_MAX).for_each(|_| add(&of_north, 0).unwrap());
+        }
+        let told =
+            |whose| Err(format!("too many questions were answered by {whose} lately; try again in a few minutes"));
+        assert_eq!(add(&somebody("user0", "north"), 0), told("you"));
+        assert_eq!(add(&somebody("more", "north"), 0), told("your tenant"));
+        assert_eq!(add(&somebody("user0", "south"), 0), Ok(()));
+        // Those that are over are nobody's any more.
+        assert_eq!(add(&somebody("more", "north"), until_ms), Ok(()));
     }
 }

@@ -15,7 +15,7 @@ use tidegate_query::{
 use crate::catalog;
 use crate::connect::Target;
 use crate::handlers::{HandlerCatalog, HandlerChanges, HandlerCode, HandlerEntry, HandlerRecord, HandlerRows};
-use crate::identity::RunAs;
+use crate::identity::{RunAs, stamp_of};
 use crate::inspect::Finding;
 use crate::lease::Lease;
 use crate::options::PostgresOptions;
@@ -139,6 +139,12 @@ impl Database for PostgresDatabase {
 
     async fn freshness(&self, statement: &Statement, _principal: &Principal) -> Freshness {
         Freshness::within(self.server.options.answers_kept, statement)
+    }
+
+    /// Of whom the database takes `principal` for, which its row-level security may ask.
+    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+        let options = &self.server.options;
+        stamp_of(&options.run_as, &options.claims, principal)
     }
 
     async fn catalog(&self, principal: &Principal) -> Result<Arc<Catalog>, Error> {

@@ -4,6 +4,7 @@
 //! are always out of a list, so that a claim can choose but never name one.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Principal, Proof};
@@ -97,6 +98,10 @@ pub struct ClaimSettings {
     pub for_handlers: bool,
 }
 
+/// Claims that are another in each token, whoever it is for
+/// ([RFC 7519, 4.1](https://www.rfc-editor.org/rfc/rfc7519#section-4.1)).
+const OF_ONE_TOKEN: [&str; 4] = ["exp", "iat", "jti", "nbf"];
+
 /// The setting that holds the name of whoever calls a handler.
 pub(crate) const USER: &str = "auth.user_id";
 /// The setting that holds the tenant of whoever calls a handler.
@@ -121,6 +126,22 @@ impl ClaimSettings {
         // Text that the server could not take must not make two callers look alike, so it is spelled out.
         all.chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
     }
+}
+
+/// What a database with these settings makes of `principal`: the same as long as it is taken for the same, by one token
+/// and by the next; zero where it takes everybody for the same.
+pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
+    let is_same_for_all = matches!(run_as, RunAs::Login | RunAs::Fixed(_)) && settings.names().next().is_none();
+    if is_same_for_all {
+        return 0;
+    }
+    let mut lasting = principal.clone();
+    lasting.claims.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
+    // Claims may come in another order.
+    lasting.claims.sort_keys();
+    let mut hasher = DefaultHasher::new();
+    (run_as.role_of(principal).ok(), settings.values(&lasting)).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The verified name and tenant of `principal`; empty for somebody who showed nothing.
@@ -210,6 +231,34 @@ mod tests {
         assert_eq!(settings.names().collect::<Vec<_>>(), names);
         let all = r#"{"tenant":"acme","level":7,"sub":"ann","roles":["support"]}"#;
         assert_eq!(settings.values(&caller), [all, "7", "acme", "ann", "acme"]);
+    }
+
+    #[test]
+    fn a_stamp_is_of_what_the_database_takes_a_caller_for() {
+        let first = caller(json!({"level": 7, "team": "a", "exp": 1, "jti": "x"}));
+        let later = caller(json!({"jti": "y", "exp": 2, "team": "a", "level": 7}));
+        let (other_level, other_team) = (caller(json!({"level": 8, "team": "a"})), caller(json!({"level": 7})));
+        let single = [("app.level".to_owned(), "level".to_owned())];
+        let of_level = ClaimSettings { single: single.into(), ..ClaimSettings::default() };
+        let of_all = ClaimSettings { all: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
+        let of_claim = RunAs::Claim { claim: "team".into(), allow: vec!["a".into()], default: None };
+        let nothing = ClaimSettings::default();
+        // Whom else than the first each tells apart: by the level, and by the team.
+        for (run_as, settings, by_level, by_team) in [
+            (&RunAs::Login, &of_level, true, false),
+            (&RunAs::Login, &of_all, true, true),
+            (&of_claim, &nothing, false, true),
+            (&of_claim, &of_level, true, true),
+        ] {
+            let stamp = |principal| stamp_of(run_as, settings, principal);
+            assert_ne!(stamp(&first), 0);
+            assert_eq!(stamp(&first), stamp(&later), "{run_as:?} {settings:?}");
+            assert_eq!(stamp(&first) != stamp(&other_level), by_level, "{run_as:?} {settings:?}");
+            assert_eq!(stamp(&first) != stamp(&other_team), by_team, "{run_as:?} {settings:?}");
+        }
+        for run_as in [RunAs::Login, RunAs::Fixed("reader".into())] {
+            assert_eq!(stamp_of(&run_as, &nothing, &first), 0);
+        }
     }
 
     #[test]

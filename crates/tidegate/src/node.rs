@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::event::{Events, Log, Subscriber};
-use tidegate_core::{Allowed, Auditor, Guard, Limits, Registry, Screen, SnapshotBuilder, StoredResults};
+use tidegate_core::{
+    Allowed, Auditor, Guard, Limits, Registry, RowPolicyStamp, Screen, SnapshotBuilder, StoredResults,
+};
 use tidegate_mcp::{About, Service, TaskFolder};
 use tidegate_query::{Database, Databases, Executor, ResultStore, Uses};
 use tidegate_tools::{FENCED, INSTRUCTIONS, Identity, NodeView};
@@ -87,12 +89,12 @@ impl Node {
 
     /// A next state over `databases`: with the built-in entries whose names `built_in` allows, and nothing else yet.
     pub fn state(&self, databases: Databases, built_in: &Allowed) -> State {
-        let tenancy = databases.tenancy().clone();
         let executor = Executor::new(self.registry.events().clone());
         let executor = executor.with_store(self.store.clone()).with_uses(self.uses.clone());
+        let nothing = nothing_over(&databases);
         let view = NodeView::new(databases, executor, self.identity.clone());
         view.attach(&self.registry);
-        let entries = tidegate_tools::register_allowed(SnapshotBuilder::new().tenancy(tenancy), &view, built_in);
+        let entries = tidegate_tools::register_allowed(nothing, &view, built_in);
         State { view, entries }
     }
 
@@ -214,8 +216,9 @@ impl NodeBuilder {
         let events = self.auditor.into_iter().fold(events, Events::audited_by);
         let executor = Executor::new(events.clone()).with_store(self.store.clone());
         let uses = executor.uses().clone();
-        let view = NodeView::new(Databases::new(self.databases), executor, self.identity.clone());
-        let mut entries = SnapshotBuilder::new();
+        let databases = Databases::new(self.databases);
+        let mut entries = nothing_over(&databases);
+        let view = NodeView::new(databases, executor, self.identity.clone());
         if self.has_built_in_tools {
             entries = tidegate_tools::register(entries, &view);
         }
@@ -241,6 +244,13 @@ impl NodeBuilder {
             uses,
         }
     }
+}
+
+/// No entry yet, and what a state knows of its databases: whose they are, and how their row policies bind a principal.
+fn nothing_over(databases: &Databases) -> SnapshotBuilder {
+    let bound = databases.clone();
+    let row_policies = RowPolicyStamp::new(move |principal| bound.row_policy_stamp(principal));
+    SnapshotBuilder::new().tenancy(databases.tenancy().clone()).row_policies(row_policies)
 }
 
 /// Where tasks are written down: beside the stored results, in the place of this process. Without it they live as long as

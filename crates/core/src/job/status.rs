@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::caller::Caller;
@@ -60,6 +61,8 @@ pub struct JobStatus {
     pub state: JobState,
     /// When it came in.
     pub started_at: SystemTime,
+    /// The same by the clock that nobody sets, which says what came first.
+    pub(crate) started: Instant,
     /// How long it has run, or ran.
     pub elapsed: Duration,
     /// The URI of the stored result that it writes or wrote.

@@ -105,6 +105,9 @@ impl Meters {
                 held.open.push(meter.open(open_max).ok_or_else(|| Reached::calls(*level, open_max))?);
             }
         }
+        // It is in no list of jobs, which bounds calls.
+        let open_max = limits.open_calls_max;
+        held.open.push(self.node.open(open_max).ok_or_else(|| Reached::calls(Level::Node, open_max))?);
         Ok((places(&bounded), held))
     }
 

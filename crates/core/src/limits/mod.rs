@@ -26,7 +26,7 @@ pub(crate) use self::keeper::Keeper;
 pub(crate) use self::level::Reached;
 pub use self::level::{Level, Measure};
 pub(crate) use self::meters::Meters;
-pub use self::share::tenant_share;
+pub use self::share::{Shares, tenant_share, tenant_share_of_bytes};
 pub(crate) use self::usage::{Calendar, Taken};
 
 /// How much of an answer travels inline. `None` is without a bound.

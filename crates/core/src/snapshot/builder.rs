@@ -10,6 +10,7 @@ use crate::guard::Guard;
 use crate::limits::Limits;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
+use crate::row_policy_stamp::RowPolicyStamp;
 use crate::tenancy::Tenancy;
 use crate::tool::Tool;
 
@@ -41,6 +42,7 @@ impl SnapshotBuilder {
                 cache: CacheHint { time_to_live: Duration::from_secs(60), public: true },
                 limits: Limits::default(),
                 tenancy: Tenancy::default(),
+                row_policies: RowPolicyStamp::default(),
                 guard: Guard::default(),
             },
         }
@@ -104,6 +106,13 @@ impl SnapshotBuilder {
     #[must_use]
     pub fn tenancy(mut self, tenancy: Tenancy) -> Self {
         self.snapshot.tenancy = tenancy;
+        self
+    }
+
+    /// Says what the row policies of the databases make of a principal.
+    #[must_use]
+    pub fn row_policies(mut self, row_policies: RowPolicyStamp) -> Self {
+        self.snapshot.row_policies = row_policies;
         self
     }
 

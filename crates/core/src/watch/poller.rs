@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::Shared;
 use super::table::{EntryId, Next, Question};
+use super::turns::CONCURRENT_MAX;
+use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::registry::{fault_of, tell_of_fault};
 
 /// Each stamp is asked for again after that time.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// Stamps that are asked for at the same time.
-const CONCURRENT_MAX: usize = 8;
 /// How long a stamp may take; then it counts as unchanged.
 const STAMP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -43,9 +43,9 @@ pub(super) async fn poll(shared: Arc<Shared>) {
         tokio::select! {
             biased;
             () = shared.ended.cancelled() => return,
-            Some((id, stamp)) = asked.next() => {
+            Some((id, caller, stamp)) = asked.next() => {
                 let again_at = Instant::now() + AGAIN_AFTER;
-                let has_failed_now = shared.table.lock().answered(id, stamp.as_ref().ok(), again_at);
+                let has_failed_now = shared.table.lock().answered(id, &caller, stamp.as_ref().ok(), again_at);
                 if let Err(error) = stamp && has_failed_now {
                     tell_of_fault(&shared.events, &error, Uuid::new_v4());
                 }
@@ -57,12 +57,12 @@ pub(super) async fn poll(shared: Arc<Shared>) {
 }
 
 /// What the watcher says.
-async fn ask(question: Question) -> (EntryId, Result<Option<String>, Error>) {
+async fn ask(question: Question) -> (EntryId, Arc<Caller>, Result<Option<String>, Error>) {
     let Question { id, caller, found } = question;
     let stamp = AssertUnwindSafe(found.watcher.stamp(&found.variables, &caller)).catch_unwind();
     let stamp = match tokio::time::timeout(STAMP_WITHIN, stamp).await {
         Ok(stamp) => stamp.unwrap_or_else(|panic| Err(fault_of(&*panic))),
         Err(_) => Err(Error::new(ErrorKind::TimedOut, "it took too long to tell whether a resource has changed")),
     };
-    (id, stamp)
+    (id, caller, stamp)
 }

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::turns::Turns;
 use crate::call::Variables;
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
+use crate::limits::{Level, Shares};
 use crate::owner::Owner;
-use crate::principal::Proof;
 use crate::resource::Watcher;
 
 /// Resources that one listener may subscribe to.
 const OF_LISTENER_MAX: usize = 1_000;
-/// Subscriptions of all listeners together.
+/// Subscriptions of all listeners together, of which the principals of one tenant have half.
 const SUBSCRIPTIONS_MAX: usize = 10_000;
-/// Subscriptions of one principal, where callers prove who they are.
-const OF_ONE_MAX: usize = SUBSCRIPTIONS_MAX / 4;
+/// Those of one principal, where principals are told apart.
+pub(super) const OF_ONE_MAX: usize = SUBSCRIPTIONS_MAX / 4;
 
 /// A listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,9 +64,10 @@ pub(super) struct Table {
     ids: HashMap<Key, EntryId>,
     /// What was asked for last comes last, so that it is in the order of its times.
     due: VecDeque<(Instant, EntryId)>,
+    /// What was due and waits, since much is asked for its tenant.
+    turns: Turns,
     last_id: u64,
-    subscriptions: usize,
-    by_holder: HashMap<Owner, usize>,
+    subscriptions: Shares,
     is_polling: bool,
     hasher: RandomState,
 }
@@ -75,6 +77,7 @@ struct Listener {
     uris: BTreeMap<Arc<str>, Option<EntryId>>,
     changed: BTreeSet<Arc<str>>,
     woken: Arc<Notify>,
+    /// Whom its subscriptions count for.
     holder: Option<Owner>,
     /// Whether a first stamp counts as a change, since nobody waits for it any more.
     is_settled: bool,
@@ -114,12 +117,14 @@ impl Table {
         self.listeners.remove(&id);
     }
 
+    /// Has the listener hear of `uri`, too; one principal has `of_one_max` subscriptions if it is held to that.
     pub(super) fn subscribe(
         &mut self,
         id: ListenerId,
         uri: &str,
         caller: &Arc<Caller>,
         found: Option<Found>,
+        of_one_max: Option<usize>,
     ) -> Result<(), Error> {
         let Some(listener) = self.listeners.get_mut(&id) else { return Ok(()) };
         if listener.uris.contains_key(uri) {
@@ -128,16 +133,10 @@ impl Table {
         if listener.uris.len() >= OF_LISTENER_MAX {
             return Err(too_many_of_one());
         }
-        let holder = listener.holder.get_or_insert_with(|| Owner::of(caller)).clone();
-        let is_proven = !matches!(caller.principal.proof, Proof::Anonymous | Proof::Process);
-        let of_holder = self.by_holder.get(&holder).copied().unwrap_or_default();
-        if self.subscriptions >= SUBSCRIPTIONS_MAX || (is_proven && of_holder >= OF_ONE_MAX) {
-            return Err(too_many_in_all());
-        }
+        let holder = listener.holder.get_or_insert_with(|| Owner::counted(caller));
+        self.subscriptions.take(holder, SUBSCRIPTIONS_MAX, of_one_max).map_err(too_many)?;
         let uri: Arc<str> = uri.into();
         listener.uris.insert(uri.clone(), None);
-        self.subscriptions += 1;
-        self.by_holder.insert(holder, of_holder + 1);
         self.attach(id, caller, vec![(uri, found)]);
         Ok(())
     }
@@ -146,15 +145,8 @@ impl Table {
         let Some(listener) = self.listeners.get_mut(&id) else { return };
         let Some(entry) = listener.uris.remove(uri) else { return };
         listener.changed.remove(uri);
-        let holder = listener.holder.clone();
-        self.subscriptions -= 1;
-        if let Some(holder) = holder
-            && let Some(of_holder) = self.by_holder.get_mut(&holder)
-        {
-            *of_holder -= 1;
-            if *of_holder == 0 {
-                self.by_holder.remove(&holder);
-            }
+        if let Some(holder) = &listener.holder {
+            self.subscriptions.give_back(holder);
         }
         self.detach(id, entry);
     }
@@ -235,28 +227,45 @@ impl Table {
 
     /// What to ask next. Watchers of an earlier version are let go: who listens is told of the swap, and comes back.
     pub(super) fn next(&mut self, now: Instant, version: u64) -> Next {
-        while let Some((due, id)) = self.due.front().copied() {
-            let Some(entry) = self.entries.get(&id) else {
-                self.due.pop_front();
-                continue;
-            };
-            if entry.key.version != version {
-                self.due.pop_front();
-                self.retire(id);
-                continue;
+        while let Some(id) = self.turns.next() {
+            if let Some(question) = self.question(id, version) {
+                return Next::Ask(question);
             }
-            if due > now {
+        }
+        while let Some((due, id)) = self.due.front().copied() {
+            let is_of_now = self.entries.get(&id).is_some_and(|entry| entry.key.version == version);
+            if is_of_now && due > now {
                 return Next::At(due);
             }
-            let question = Question { id, caller: entry.key.caller.clone(), found: entry.found.clone() };
             self.due.pop_front();
-            return Next::Ask(question);
+            if let Some(question) = self.question(id, version) {
+                return Next::Ask(question);
+            }
         }
         Next::Nothing
     }
 
+    /// The question for `id`; none if it is polled no more, or has to wait for its turn.
+    fn question(&mut self, id: EntryId, version: u64) -> Option<Question> {
+        let entry = self.entries.get(&id)?;
+        if entry.key.version != version {
+            self.retire(id);
+            return None;
+        }
+        let caller = entry.key.caller.clone();
+        let has_its_turn = self.turns.begin(id, caller.principal.tenant.as_deref());
+        has_its_turn.then(|| Question { id, caller, found: entry.found.clone() })
+    }
+
     /// What a watcher said, if it could tell; it is asked again at `again_at`. Says whether that it could not is new.
-    pub(super) fn answered(&mut self, id: EntryId, stamp: Option<&Option<String>>, again_at: Instant) -> bool {
+    pub(super) fn answered(
+        &mut self,
+        id: EntryId,
+        caller: &Caller,
+        stamp: Option<&Option<String>>,
+        again_at: Instant,
+    ) -> bool {
+        self.turns.end(caller.principal.tenant.as_deref());
         let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         self.due.push_back((again_at, id));
@@ -288,9 +297,10 @@ impl Table {
         self.ids.insert(key.clone(), id);
         let entry = Entry { key, found, stamp: None, is_asked: false, has_failed: false, listeners: BTreeSet::new() };
         self.entries.insert(id, entry);
-        if self.due.len() > 2 * SUBSCRIPTIONS_MAX {
+        if self.due.len() + self.turns.len() > 2 * SUBSCRIPTIONS_MAX {
             // Of those who came and went while watchers were slow.
             self.due.retain(|(_, id)| self.entries.contains_key(id));
+            self.turns.retain(|id| self.entries.contains_key(id));
         }
         self.due.push_front((Instant::now(), id));
         id
@@ -324,9 +334,13 @@ fn too_many_of_one() -> Error {
     Error::new(ErrorKind::TooLarge, message)
 }
 
-fn too_many_in_all() -> Error {
-    let message = "too many resources are subscribed to, by you or by all clients together; try again later";
-    Error::new(ErrorKind::RateLimited, message)
+fn too_many(level: Level) -> Error {
+    let whose = match level {
+        Level::Principal => " by you",
+        Level::Tenant => " by your tenant",
+        Level::Tool | Level::Node => "",
+    };
+    Error::new(ErrorKind::RateLimited, format!("too many resources are subscribed to{whose}; try again later"))
 }
 
 impl PartialEq for Key {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use tidegate_core::{
     CallLimits, Caller, Error, ErrorKind, Grants, JobState, Limits, Origin, Principal, Proof, Reply, Resource,
     ResourceLister, SnapshotBuilder, Tool, TransportKind,
@@ -175,4 +176,24 @@ async fn listing_resources_takes_a_place_too() {
     assert_eq!(late.kind(), ErrorKind::TimedOut);
     drop(busy);
     assert!(host.registry.listed(&Lists, &owner()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn listings_that_wait_are_bounded_whoever_lists() {
+    let host = host(1, 10);
+    let busy = host.begin(tool_call("endless"));
+    settle().await;
+    let caller = owner();
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(host.registry.listed(&Lists, &caller))).collect();
+    for listed in &mut waiting {
+        assert!(listed.now_or_never().is_none());
+    }
+    let refused = host.registry.listed(&Lists, &caller).await.unwrap_err();
+    assert_eq!(refused.to_string(), "more than 10 calls are open; try again later");
+    // What waits has its place when there is one, and what was given up is free.
+    drop(busy);
+    for listed in waiting {
+        assert!(listed.await.is_ok());
+    }
+    assert!(host.registry.listed(&Lists, &caller).await.is_ok());
 }

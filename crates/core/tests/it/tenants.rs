@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tidegate_core::{Access, Allowed, Caller, Grants, OnlyFor, Principal, Proof, SnapshotBuilder, Tenancy, Tool};
+use tidegate_core::{
+    Access, Allowed, Caller, Grants, Limits, OnlyFor, Principal, Proof, SnapshotBuilder, Tenancy, Tool,
+};
 
 use crate::host::{Host, LOCAL, called_by, owner, saying, settle, tool_call, until_cancelled};
 
@@ -69,4 +71,29 @@ async fn whoever_operates_the_node_sees_no_calls_of_another_tenant() {
     assert_eq!(jobs.list(&of("eve", None, &["operator"])).len(), 1, "those of no tenant");
     assert_eq!(jobs.list(&owner()).len(), 3, "who started the node sees it all");
     assert!(jobs.cancel(replies[0].job().id(), &operator));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_calls_of_one_tenant_leave_room_for_what_ended_of_another() {
+    let limits = Limits { ended_jobs_kept: 4, ..Limits::default() };
+    let host = Host::within(limits, SnapshotBuilder::new().tool(Tool::new("say", "", saying("a"))));
+    let calls = async |caller: &Caller, count: usize| {
+        for _ in 0..count {
+            host.ask(called_by(caller, tool_call("say"))).await;
+        }
+    };
+    let (ann, bob, nobody) = (of("ann", Some("north"), &[]), of("bob", Some("south"), &[]), of("cy", None, &[]));
+    let kept = || [&ann, &bob, &nobody].map(|caller| host.registry.jobs().list(caller).len());
+    calls(&ann, 2).await;
+    calls(&bob, 9).await;
+    assert_eq!(kept(), [2, 2, 0]);
+    let newest = host.registry.jobs().list(&bob)[0].id;
+    calls(&bob, 1).await;
+    let jobs = host.registry.jobs().list(&bob);
+    assert!(jobs[0].id != newest && jobs[1].id == newest, "its own oldest goes");
+    // Whoever has no tenant is not held to its share.
+    calls(&nobody, 3).await;
+    assert_eq!(kept(), [0, 1, 3]);
+    calls(&ann, 1).await;
+    assert_eq!(kept(), [1, 0, 3]);
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use tidegate_core::{
-    Access, Caller, Change, Error, ErrorKind, Grants, Principal, Proof, Resource, ResourceTemplate, Snapshot,
+    Access, Caller, Change, Error, ErrorKind, Grants, Limits, Principal, Proof, Resource, ResourceTemplate, Snapshot,
     SnapshotBuilder, UriTemplate, Variables, Watch, Watcher,
 };
 use tokio::time::{Instant, sleep, timeout};
@@ -59,12 +59,16 @@ impl Watcher for Stamps {
 
 /// `thing://` and a name, with a watcher; `plain://` without one.
 fn entries(stamps: &Arc<Stamps>, access: &Access) -> Snapshot {
+    entries_within(stamps, access, Limits::default())
+}
+
+fn entries_within(stamps: &Arc<Stamps>, access: &Access, limits: Limits) -> Snapshot {
     let template = UriTemplate::parse("thing://{name}").unwrap();
     let mut things = ResourceTemplate::new(template, "things", saying("x"));
     things.watcher = Some(stamps.clone());
     things.access = access.clone();
     let plain = Resource::new("plain://", "plain", saying("x"));
-    SnapshotBuilder::new().template(things).resource(plain).build()
+    SnapshotBuilder::new().template(things).resource(plain).limits(limits).build()
 }
 
 fn host() -> (Host, Arc<Stamps>) {
@@ -187,6 +191,34 @@ async fn few_are_asked_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_slow_for_one_tenant_holds_up_no_other() {
+    let (host, stamps) = host();
+    let of = |tenant: &str, name: &str| {
+        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
+    };
+    let (ann, bob) = (of("north", "ann"), of("south", "bob"));
+    let slow = host.registry.watch();
+    for number in 0..100 {
+        slow.subscribe(&format!("thing://stuck{number}"), &ann).unwrap();
+    }
+    slow.settled().await;
+    assert_eq!(stamps.at_once_max.load(Ordering::SeqCst), 4);
+    let watch = listening(&host, &bob, &["thing://a"]).await;
+    let began = Instant::now();
+    stamps.change("a");
+    watch.changed().await;
+    assert!(began.elapsed() <= Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(heard(&watch, &bob).await, "thing://a");
+    // What waited has its turn, and what is given up meanwhile takes none of others.
+    let watch = listening(&host, &ann, &["thing://b"]).await;
+    drop(slow);
+    assert_eq!(heard(&watch, &ann).await, "thing://b", "it was stamped after it had settled");
+    stamps.change("b");
+    assert_eq!(heard(&watch, &ann).await, "thing://b");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_has_lost_the_right_hears_nothing_more() {
     let (host, stamps) = host();
     let (ann, bob) = (somebody("ann", &["secrets"]), somebody("bob", &[]));
@@ -252,6 +284,67 @@ async fn subscriptions_are_bounded() {
     assert_eq!((refused.kind(), others.len()), (ErrorKind::RateLimited, 8));
     others.pop();
     assert!(fill(&with_key("bob")).0.subscribe("thing://0", &with_key("bob")).is_ok(), "what was given up is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_principals_of_one_tenant_leave_room_for_the_subscriptions_of_another() {
+    let (host, _) = host();
+    let of = |tenant: &str, name: &str| {
+        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        Caller::new(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }), LOCAL)
+    };
+    let mut watches = Vec::new();
+    // As many as it gets, and what it is told then.
+    let mut fill = |caller: &Caller| {
+        let mut count = 0;
+        loop {
+            let watch = host.registry.watch();
+            let refused = (0..).find_map(|number| {
+                let refused = watch.subscribe(&format!("thing://{number}"), caller).err();
+                count += usize::from(refused.is_none());
+                refused
+            });
+            watches.push(watch);
+            let refused = refused.unwrap();
+            if refused.kind() != ErrorKind::TooLarge {
+                return (count, refused.to_string());
+            }
+        }
+    };
+    let told = |whose: &str| format!("too many resources are subscribed to{whose}; try again later");
+    for name in ["ann", "bob"] {
+        assert_eq!(fill(&of("north", name)), (2_500, told(" by you")));
+    }
+    assert_eq!(fill(&of("north", "carol")), (0, told(" by your tenant")));
+    assert_eq!(fill(&of("south", "ann")), (2_500, told(" by you")));
+    assert_eq!(fill(&of("west", "ann")), (2_500, told(" by you")));
+    assert_eq!(fill(&of("west", "bob")), (0, told("")));
+    watches.remove(0);
+    let watch = host.registry.watch();
+    assert!(watch.subscribe("thing://0", &of("north", "carol")).is_ok(), "what was given up is the tenant's again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_show_nothing_are_told_apart_where_each_has_a_share() {
+    let (host, stamps) = host();
+    let mut peer = LOCAL;
+    peer.peer = Some("192.0.2.1".parse().unwrap());
+    let nobody = Caller::new(Principal::anonymous(), peer);
+    let fill = || {
+        let watches: Vec<Watch> = (0..4).map(|_| host.registry.watch()).collect();
+        let tried = watches.iter().flat_map(|watch| (0..1_000).map(move |number| (watch, format!("thing://{number}"))));
+        let count = tried.filter(|(watch, uri)| watch.subscribe(uri, &nobody).is_ok()).count();
+        (count, watches)
+    };
+    assert_eq!(fill().0, 4_000);
+    let limits = Limits::default().shared();
+    host.registry.swap(entries_within(&stamps, &Access::default(), limits));
+    let (count, _watches) = fill();
+    assert_eq!(count, 2_500);
+    let mut another = peer;
+    another.peer = Some("192.0.2.2".parse().unwrap());
+    let another = Caller::new(Principal::anonymous(), another);
+    assert!(host.registry.watch().subscribe("thing://0", &another).is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,6 +36,7 @@ impl Tasks {
             roles: job.principal().roles.clone(),
             tool: job.target().name().to_owned(),
             databases: job.databases(),
+            row_policies: job.row_policy_stamp(),
             bytes: 0,
             status: Status::Working,
             message,

@@ -73,6 +73,10 @@ pub(crate) struct Facts {
     /// The databases that it asked by its owner's own right: the same holds for these.
     #[serde(default)]
     pub(crate) databases: BTreeSet<String>,
+    /// What the row policies made of its owner ([`RowPolicyStamp`](tidegate_core::RowPolicyStamp)): what it gave is for
+    /// whoever has that stamp still. A record of before it was written down is for those whom none binds.
+    #[serde(default)]
+    pub(crate) row_policies: u64,
     /// How long its result is, in bytes.
     #[serde(default)]
     pub(crate) bytes: u64,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Owner, Registry, tenant_share};
+use tidegate_core::{Caller, Owner, Registry, tenant_share, tenant_share_of_bytes};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -167,8 +167,8 @@ impl Tasks {
         self.table.lock().entries.get_mut(&id).map(look)
     }
 
-    /// The task that `text` names, if it is one of `caller`, who has the roles that it had and may still call its tool and ask
-    /// what it asked, and is not over.
+    /// The task that `text` names, if it is one of `caller`, who has the roles that it had, is bound by row policies as it
+    /// was, and may still call its tool and ask what it asked, and is not over.
     ///
     /// # Errors
     /// `-32602`, the same for one that is another's and one that never was.
@@ -181,12 +181,13 @@ impl Tasks {
                 let databases = job.as_ref().map_or_else(|| facts.databases.clone(), |job| job.databases());
                 let is_over = job.is_none() && facts.is_over(now);
                 let is_its = facts.owner == owner && facts.roles.is_subset(&caller.principal.roles);
-                (is_its && !is_over).then(|| (facts.tool.clone(), databases))
+                (is_its && !is_over).then(|| (facts.tool.clone(), databases, facts.row_policies))
             });
-            needed.flatten().is_some_and(|(tool, databases)| {
+            needed.flatten().is_some_and(|(tool, databases, row_policies)| {
                 let state = registry.state_for(caller);
                 let reaches_all = databases.iter().all(|name| state.may_ask(name, &caller.principal));
-                reaches_all && state.tool(&tool, caller).is_ok()
+                let is_bound_alike = state.row_policies().of(&caller.principal) == row_policies;
+                reaches_all && is_bound_alike && state.tool(&tool, caller).is_ok()
             })
         });
         id.ok_or_else(|| RpcError::invalid_params("there is no task of that id, or it has expired"))
@@ -306,7 +307,7 @@ impl Table {
         }
         let of_tenant = owner.tenant.as_ref().and_then(|tenant| self.kept_of_tenant.get(tenant)).copied();
         let Kept { tasks, bytes, .. } = of_tenant.unwrap_or_default();
-        if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share(limits.kept_bytes_max) {
+        if tasks >= tenant_share(limits.kept_max) || bytes >= tenant_share_of_bytes(limits.kept_bytes_max) {
             return refuse(format!("your tenant has {tasks} tasks, as many as are kept; wait until some expire"));
         }
         if self.kept.tasks >= limits.kept_max || self.kept.bytes >= limits.kept_bytes_max {

@@ -120,7 +120,7 @@ async fn subscriptions_of_all_streams_together_are_bounded() {
     }
     let one_more = json!({"notifications": {"resourceSubscriptions": ["test://plain"]}});
     let refused = client.ask("subscriptions/listen", one_more.clone()).await.text();
-    insta::assert_snapshot!(refused, @r#"error -31000: too many resources are subscribed to, by you or by all clients together; try again later {"kind":"rate_limited"}"#);
+    insta::assert_snapshot!(refused, @r#"error -31000: too many resources are subscribed to; try again later {"kind":"rate_limited"}"#);
     streams.pop();
     assert!(client.ask("subscriptions/listen", one_more).await.response.unwrap().get("result").is_some());
 }

@@ -220,7 +220,7 @@ async fn states_that_were_used_are_bounded() {
     }
     let state = state_of(&client, &params).await;
     let told = client.ask("tools/call", again(&params, &state, ann())).await.text();
-    assert_eq!(told, "error -31000: too many questions were answered lately; try again in a few minutes");
+    assert_eq!(told, "error -31000: too many questions were answered by you lately; try again in a few minutes");
     // Those that are over make room.
     tokio::time::advance(Duration::from_secs(600)).await;
     let state = state_of(&client, &params).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tidegate_core::event::Events;
 use tidegate_core::{
     Abilities, Caller, Content, Error, ErrorKind, InputAnswer, InputRequest, Metadata, Origin, Principal, Proof,
-    Registry, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
+    Registry, RowPolicyStamp, Snapshot, SnapshotBuilder, Tool, TransportKind, handler_fn,
 };
 use tidegate_mcp::{About, Answer, ListenStream, Revision, Service, TaskFolder};
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,28 @@ fn entries(gate: &CancellationToken) -> Snapshot {
         .tool(Tool::new("asking", "Asks.", at_once))
         .tool(Tool::new("refusing", "Fails.", failing(ErrorKind::Unavailable)))
         .tool(Tool::new("faulty", "Is wrong.", failing(ErrorKind::Internal)))
+        .row_policies(RowPolicyStamp::new(region_of))
         .build()
+}
+
+/// A policy that binds whoever has a region.
+fn region_of(principal: &Principal) -> u64 {
+    principal.claims.get("region").and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Ann, with a token that says these claims.
+fn ann(client: &Client, claims: &Value) -> Client {
+    let mut ann = Principal::new("ann", Proof::Token, Principal::owner().grants.clone());
+    ann.claims = claims.as_object().unwrap().clone();
+    let mut client = client.clone();
+    client.peer.caller = Caller::new(Arc::new(ann), Origin { transport: TransportKind::Stdio, peer: None });
+    client
+}
+
+/// Whether Ann sees the task `id` with a token that says `claims`, and what she is told if not.
+async fn sees(client: &Client, claims: &Value, id: &Value) -> Result<Value, Value> {
+    let answer = ann(client, claims).ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
+    answer.get("result").cloned().ok_or_else(|| answer["error"].clone())
 }
 
 impl Scene {
@@ -273,6 +294,54 @@ async fn whoever_has_lost_a_role_sees_no_task_that_it_gave() {
         let answer = with_roles(roles).ask_as(able(), "tasks/get", json!({"taskId": id})).await.response.unwrap();
         assert_eq!(answer.get("result").is_some(), is_seen, "{roles:?}: {answer}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_bound_otherwise_sees_no_task_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
+    let scene = Scene::new(tasks());
+    let client = scene.client();
+    let id = call(&ann(&client, &json!({"region": 7, "exp": 1})), "slow").await["taskId"].clone();
+    let absent = sees(&client, &json!({}), &json!("00000000-0000-4000-8000-000000000000")).await;
+    let others = [json!({"region": 8}), json!({}), json!({"exp": 1})];
+    let same = [json!({"region": 7}), json!({"region": 7, "exp": 2})];
+    for claims in &others {
+        assert_eq!(sees(&client, claims, &id).await, absent, "while it goes on, {claims}");
+        let cancel = ann(&client, claims).ask_as(able(), "tasks/cancel", json!({"taskId": id})).await.response.unwrap();
+        assert_eq!(Err(cancel["error"].clone()), absent);
+    }
+    assert_eq!(sees(&client, &same[0], &id).await.unwrap()["status"], "working");
+    scene.gate.cancel();
+    while sees(&client, &same[0], &id).await.unwrap()["status"] != "completed" {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // And so it is in the next process.
+    for client in [client, Scene::new(tasks()).client()] {
+        for claims in &same {
+            assert_eq!(sees(&client, claims, &id).await.unwrap()["status"], "completed", "{claims}");
+        }
+        for claims in &others {
+            assert_eq!(sees(&client, claims, &id).await, absent, "{claims}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_without_row_policies_is_for_those_whom_none_binds() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = || Some(TaskFolder::open(folder.path()).unwrap());
+    let scene = Scene::new(tasks());
+    let client = ann(&scene.client(), &json!({"region": 7}));
+    let id = call(&client, "refusing").await["taskId"].clone();
+    reach(&client, &id, "completed").await;
+    let file = folder.path().join(format!("{}.json", id.as_str().unwrap()));
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(record["facts"].as_object_mut().unwrap().remove("row_policies"), Some(json!(7)));
+    std::fs::write(&file, record.to_string()).unwrap();
+    let client = Scene::new(tasks()).client();
+    assert!(sees(&client, &json!({"region": 7}), &id).await.is_err());
+    assert_eq!(sees(&client, &json!({}), &id).await.unwrap()["status"], "completed");
 }
 
 #[tokio::test]

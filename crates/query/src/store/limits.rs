@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_core::tenant_share;
+use tidegate_core::{tenant_share, tenant_share_of_bytes};
 
 /// The bounds of stored results. The principals of one tenant have half together of what all have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct StoreLimits {
 impl StoreLimits {
     /// Bytes of the results of one tenant's principals together.
     pub(super) fn bytes_of_tenant(&self) -> u64 {
-        tenant_share(self.total_bytes)
+        tenant_share_of_bytes(self.total_bytes)
     }
 
     /// Results kept, of one tenant's principals together.

@@ -34,6 +34,8 @@ pub(crate) struct Fake {
     pub(crate) stopped: Arc<AtomicBool>,
     /// What names the state of its data; 0 for one that nobody can tell.
     pub(crate) version: Arc<AtomicU64>,
+    /// What the row policies make of each principal: the claim of that name.
+    pub(crate) bound_by: Option<&'static str>,
     /// How often it was asked.
     pub(crate) runs: Arc<AtomicU64>,
 }
@@ -50,6 +52,7 @@ impl Fake {
             dialect,
             stopped: Arc::default(),
             version: Arc::default(),
+            bound_by: None,
             runs: Arc::default(),
         }
     }
@@ -134,6 +137,10 @@ impl Database for Fake {
 
     async fn plan(&self, _statement: &Statement, _principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         Ok(Box::new(self.clone()))
+    }
+
+    fn row_policy_stamp(&self, principal: &Principal) -> u64 {
+        self.bound_by.and_then(|claim| principal.claims.get(claim)?.as_u64()).unwrap_or_default()
     }
 
     async fn freshness(&self, _statement: &Statement, _principal: &Principal) -> Freshness {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{Grants, Principal, Proof};
 use tidegate_query::{
-    HashKey, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter, RowPolicies, RowPolicy, TableView,
-    ValueKind,
+    Database, Databases, HashKey, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter, RowPolicies,
+    RowPolicy, TableView, ValueKind,
 };
+
+use crate::fake::Fake;
 
 const COLUMNS: [(&str, ValueKind); 7] = [
     ("id", ValueKind::Integer),
@@ -199,4 +201,22 @@ fn masks_tell_no_more_than_they_say() {
     for (one, two) in all.iter().flat_map(|one| all.iter().map(move |two| (*one, *two))) {
         assert_eq!(one.stricter(two), two.stricter(one), "{order:?}");
     }
+}
+
+#[test]
+fn a_node_has_one_stamp_for_all_its_databases() {
+    let bound = |bound_by| {
+        let database: Arc<dyn Database> = Arc::new(Fake { bound_by, ..Fake::counting(1, 1) });
+        Databases::new([database])
+    };
+    let stamp = |databases: &Databases, claims: Value| databases.row_policy_stamp(&principal(&claims));
+    let databases = bound(Some("region"));
+    let of_seven = stamp(&databases, json!({"region": 7}));
+    assert_eq!(stamp(&databases, json!({"region": 7, "exp": 1})), of_seven);
+    assert_ne!(stamp(&databases, json!({"region": 8})), of_seven);
+    // Nobody is told apart whom nothing binds.
+    assert_ne!(of_seven, 0);
+    assert_eq!(stamp(&databases, json!({"exp": 1})), 0);
+    assert_eq!(stamp(&bound(None), json!({"region": 7})), 0);
+    assert_eq!(stamp(&Databases::default(), json!({"region": 7})), 0);
 }

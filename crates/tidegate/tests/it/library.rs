@@ -1,9 +1,16 @@
 //! The library face: a host program with tools of its own.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::json;
 use tidegate::Node;
 use tidegate::core::{
-    Call, Caller, Content, Metadata, Origin, Outcome, Principal, ReplyEvent, Target, Tool, TransportKind, handler_fn,
+    Allowed, Call, Caller, Content, Grants, Metadata, Origin, Outcome, Principal, Proof, ReplyEvent, Target, Tool,
+    TransportKind, handler_fn,
 };
+use tidegate::engines::{Engine, EngineOptions, FileDatabase};
+use tidegate::query::{Databases, HashKey, RowCondition, RowPolicies, RowPolicy};
 
 fn owner() -> Caller {
     Caller::new(Principal::owner(), Origin { transport: TransportKind::CommandLine, peer: None })
@@ -45,4 +52,33 @@ async fn a_host_may_leave_the_built_in_tools_out_or_replace_them() {
     let snapshot = node.registry().snapshot();
     let query = snapshot.tool("query", &owner()).unwrap();
     assert_eq!(query.description.as_deref(), Some("Says hello"));
+}
+
+#[tokio::test]
+async fn every_state_knows_how_the_row_policies_of_its_databases_bind_somebody() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("orders.csv"), "id,region\n1,7\n").unwrap();
+    let engine = Engine::start(EngineOptions::default()).unwrap();
+    let policy = RowPolicy {
+        table: "orders".to_owned(),
+        rows: Some(RowCondition::parse("region = :claims.region").unwrap()),
+        columns: BTreeMap::new(),
+        except_roles: BTreeSet::new(),
+    };
+    let database = FileDatabase::open("shop", vec![folder.path().to_owned()], &engine).unwrap();
+    let database = Arc::new(database.with_row_policies(RowPolicies::new(vec![policy], HashKey::of(b"a secret"))));
+    let of_region = |region: u64| {
+        let mut ann = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
+        ann.claims.insert("region".to_owned(), json!(region));
+        ann
+    };
+    let node = Node::builder().database(database.clone()).build();
+    let stamp = |region| node.registry().snapshot().row_policies().of(&of_region(region));
+    let at_first = stamp(7);
+    assert_ne!(at_first, 0);
+    assert_ne!(at_first, stamp(8));
+    node.enter(node.state(Databases::new([database as Arc<dyn tidegate::query::Database>]), &Allowed::Everything));
+    assert_eq!(stamp(7), at_first);
+    node.enter(node.state(Databases::default(), &Allowed::Everything));
+    assert_eq!(stamp(7), 0);
 }

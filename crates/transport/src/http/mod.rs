@@ -158,11 +158,10 @@ impl PeerAddress {
 impl Door {
     pub(crate) fn new(service: Arc<Service>, metrics: Arc<Metrics>, options: HttpOptions) -> Arc<Self> {
         let events = service.registry().events().clone();
-        let of_one_max = options.authenticator.is_configured().then_some(options.sessions_of_one_max);
         Arc::new(Self {
             service,
             metrics,
-            places: Places::new(options.sessions_max, of_one_max, events),
+            places: Places::new(options.sessions_max, events),
             sessions: session::Sessions::new(options.session_idle_max),
             streams: http_sse::Streams::default(),
             options,
@@ -177,7 +176,9 @@ impl Door {
     /// Whose sessions there are too many of.
     fn place(&self, caller: &Caller) -> Result<Place, Level> {
         self.sessions.end_idle();
-        self.places.take(caller)
+        // Asked each time: a configuration that is entered later may be the first that asks who calls.
+        let of_one_max = self.options.authenticator.is_configured().then_some(self.options.sessions_of_one_max);
+        self.places.take(caller, of_one_max)
     }
 
     /// Tells log and metrics that a message was refused.

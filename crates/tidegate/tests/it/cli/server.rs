@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Longer than a server may take to end, on a busy machine too.
 const END_WITHIN: Duration = Duration::from_secs(30);
 /// Longer than a change may take to be seen, on a busy machine too.
-const CHANGE_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const CHANGE_WITHIN: Duration = Duration::from_secs(60);
 
 /// A server that listens; it is killed when the test is over.
 pub(super) struct Server {

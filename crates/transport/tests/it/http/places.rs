@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use axum::body::{Body, to_bytes};
@@ -15,7 +16,9 @@ use super::door::Door;
 use super::request::Post;
 
 /// Lets everybody in under the `name@tenant` that it shows, and who shows nothing as nobody.
-struct Tenants;
+struct Tenants {
+    is_configured: AtomicBool,
+}
 
 #[async_trait]
 impl Authenticator for Tenants {
@@ -31,13 +34,16 @@ impl Authenticator for Tenants {
     }
 
     fn is_configured(&self) -> bool {
-        true
+        self.is_configured.load(Ordering::Relaxed)
     }
 }
 
 /// A door with eight places, of which one principal has three.
 fn door() -> Door {
-    let authenticator = Arc::new(Tenants);
+    door_of(Arc::new(Tenants { is_configured: true.into() }))
+}
+
+fn door_of(authenticator: Arc<Tenants>) -> Door {
     Door::new(HttpOptions { authenticator, sessions_max: 8, sessions_of_one_max: 3, ..HttpOptions::default() })
 }
 
@@ -114,4 +120,17 @@ async fn callers_who_show_nothing_are_told_apart_by_their_networks() {
         opened_at(&door, &format!("2001:db8:0:{host}::1")).await.ok();
     }
     assert_eq!(opened_at(&door, "192.0.2.2").await.unwrap_err(), "503 too many sessions are open; try again later");
+}
+
+#[tokio::test]
+async fn one_principal_has_its_part_from_when_callers_are_asked_who_they_are() {
+    let authenticator = Arc::new(Tenants { is_configured: false.into() });
+    let door = door_of(authenticator.clone());
+    for _ in 0..4 {
+        opened_at(&door, "192.0.2.1").await.unwrap();
+    }
+    authenticator.is_configured.store(true, Ordering::Relaxed);
+    let of_one = "503 too many sessions of yours are open; try again later";
+    assert_eq!(opened_at(&door, "192.0.2.1").await.unwrap_err(), of_one);
+    opened_at(&door, "192.0.2.2").await.unwrap();
 }

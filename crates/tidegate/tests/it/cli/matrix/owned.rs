@@ -1,11 +1,13 @@
 //! What belongs to somebody: jobs and stored results. To others they are as if they were not there.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::line::{Answer, Line, Transport};
 use super::target::{Lists, Tried, call, text_of};
 use super::{House, Matrix, ROLES};
-use crate::cli::server::within_reason;
+use crate::cli::server::{CHANGE_WITHIN, within_reason};
 
 /// An id of the right form that nothing has.
 const ABSENT: &str = "01234567-89ab-4cde-8f01-23456789abcd";
@@ -142,13 +144,28 @@ async fn job_ids(line: &mut Line<'_>) -> Vec<String> {
     serde_json::from_str(&text_of(&jobs)).unwrap_or_default()
 }
 
-/// The id of a result that is stored for whoever asks, if they may.
+/// The id of a result that is stored for whoever asks, if they may. It is whole then: whether a job of one's own still
+/// runs is said where there is none of an id, and would differ from one question to the next.
 async fn stored(line: &mut Line<'_>) -> Option<String> {
     let question = json!({"database": "shop", "sql": "SELECT id FROM orders", "delivery": "blocks"});
-    match call(line, "sql", question).await {
-        Answer::Done(result) => Some(id_of(&result).unwrap_or_else(|| panic!("{result}"))),
-        Answer::Refused(_) => None,
+    let id = match call(line, "sql", question).await {
+        Answer::Done(result) => id_of(&result).unwrap_or_else(|| panic!("{result}")),
+        Answer::Refused(_) => return None,
+    };
+    let began = Instant::now();
+    while goes_on(line, &id).await {
+        assert!(began.elapsed() < CHANGE_WITHIN, "the result is never whole");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    Some(id)
+}
+
+/// Whether the job still runs that stores the result `id`.
+async fn goes_on(line: &mut Line<'_>, id: &str) -> bool {
+    let uri = format!("tidegate://results/{id}");
+    let jobs: Value = serde_json::from_str(&text_of(&call(line, "list_jobs", json!({})).await)).unwrap_or_default();
+    let of_result = jobs.as_array().into_iter().flatten().find(|job| job["result"] == uri.as_str());
+    of_result.is_some_and(|job| ["waiting", "running"].iter().any(|state| job["status"] == *state))
 }
 
 fn id_of(result: &Value) -> Option<String> {
