@@ -19,7 +19,7 @@ use tidegate_query::{Lookup, Mask, Moved, RowPolicies};
 
 pub(crate) use explained::redacted;
 pub(crate) use ledger::{Ledger, MASK_PREFIX, mask_code};
-pub(crate) use sight::{Sight, kind_of, names};
+pub(crate) use sight::{Sight, kind_of, names, not_over_what_is_shown};
 
 use crate::tables::Table;
 
@@ -102,6 +102,18 @@ impl Shown {
                 guarded.masks.iter().find(|(name, _)| name == column).and_then(|(_, mask)| *mask)
             }
             Sight::Barred(_) => Some(Mask::Deny),
+        }
+    }
+
+    /// Whether nothing may be told of `column` of the table `name` of `schema`, or of the table where none is given.
+    pub(crate) fn denies(&self, schema: &str, name: &str, column: Option<&str>) -> bool {
+        match (self.sights.get(&key(schema, name)), column) {
+            (Some(Sight::Guarded(guarded)), Some(column)) => {
+                let is_it = |(name, _): &&(String, Option<Mask>)| name.eq_ignore_ascii_case(column);
+                guarded.masks.iter().find(is_it).is_none_or(|(_, mask)| *mask == Some(Mask::Deny))
+            }
+            (Some(Sight::Barred(_)), _) => true,
+            _ => false,
         }
     }
 

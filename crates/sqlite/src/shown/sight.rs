@@ -207,6 +207,13 @@ pub(super) fn of_unknown_rows(files: &Files, table: &Table) -> Error {
     .with_hint("Where policies bind the caller, tables of modules need one of their own.")
 }
 
+/// Why `table` is not read that fails over what is shown: the caller reads nothing of the `reason`, which may name what is not.
+pub(crate) fn not_over_what_is_shown(files: &Files, table: &Table, reason: &str) -> Error {
+    let name = files.display(&table.schema, &table.name);
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))
+        .with_detail(format!("reading {name:?} over what row policies show: {reason}"))
+}
+
 /// Why a table is not read that a module keeps rows in.
 pub(super) fn kept_by_a_module(name: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read: another is made of its rows"))
