@@ -58,8 +58,8 @@ pub trait Database: Send + Sync + 'static {
         Freshness::Never
     }
 
-    /// What an answer to `principal` depends on beside data and statement: the row policies that bind it, and what it brings
-    /// to them ([`RowPolicies::stamp`](crate::RowPolicies::stamp)).
+    /// What an answer to `principal` depends on beside data and statement: the row policies that bind it, and what it
+    /// brings to them ([`RowPolicies::stamp`](crate::RowPolicies::stamp)).
     fn row_policy_stamp(&self, _principal: &Principal) -> u64 {
         0
     }

@@ -24,8 +24,8 @@ pub(super) fn with_choices(failure: Failure, reading: &Reading<'_>, asked: &Aske
     }
 }
 
-/// `failure` of planning `asked`, which tells of nothing that is not shown to whoever asks: what fails may be a table, or what
-/// the owner wrote, and would name it.
+/// `failure` of planning `asked`, which tells of nothing that is not shown to whoever asks: what fails may be a table,
+/// or what the owner wrote, and would name it.
 pub(super) fn without_names(failure: Failure, reading: &Reading<'_>, asked: &Asked) -> Failure {
     if !reading.is_shown() || !failure.is_in_their_words() {
         return failure;

@@ -205,8 +205,8 @@ fn pump(
     Ok(())
 }
 
-/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from that
-/// is told by the statement as it was planned.
+/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from
+/// that is told by the statement as it was planned.
 fn merged<'a>(reading: &'a Reading<'_>, asked: &Asked, columns: &[ResultColumn]) -> Option<Prepared<'a>> {
     let sql = asked.merged_in(reading)?;
     let statement = reading.prepare(&sql).ok()?;

@@ -1,7 +1,7 @@
 //! Random questions of those who are bound by policies, beside the same over a copy without what is hidden.
 //!
-//! The copy has the rows that are shown alone, masked beforehand; the same condition stands over it, so that the plans can
-//! be compared. Whatever is asked, rows, errors and plans are the same.
+//! The copy has the rows that are shown alone, masked beforehand; the same condition stands over it, so that the plans
+//! can be compared. Whatever is asked, rows, errors and plans are the same.
 
 use std::sync::Arc;
 
