@@ -1,4 +1,5 @@
-//! Rows a second from Arrow batches to the text of an answer, with the registry, the executor and the reply around them.
+//! Rows a second from Arrow batches to the text of an answer, with the registry, the executor and the reply around
+//! them.
 
 #![allow(clippy::expect_used, missing_docs, reason = "a benchmark may end with a panic; criterion's macro has no docs")]
 

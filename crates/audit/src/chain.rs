@@ -1,5 +1,5 @@
-//! The chain of lines: each names the hash of the one before, and its own, which is taken of everything that stands before
-//! it in the line.
+//! The chain of lines: each names the hash of the one before, and its own, which is taken of everything that stands
+//! before it in the line.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;

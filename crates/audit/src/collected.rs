@@ -65,8 +65,8 @@ impl Collected {
     }
 
     fn in_order(mut self) -> Self {
-        // A file whose first line cannot be read is looked at first, and found; one that was begun and not written stands
-        // at the end.
+        // A file whose first line cannot be read is looked at first, and found; one that was begun and not written
+        // stands at the end.
         self.parts.sort_by_key(|part| (part.is_empty, part.first.unwrap_or(0)));
         self
     }

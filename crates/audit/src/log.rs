@@ -38,8 +38,8 @@ impl AuditLog {
         Self::begin(options, Box::new(sink), last, opened)
     }
 
-    /// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it; it is left as it
-    /// is, and so is its folder.
+    /// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it; it is left
+    /// as it is, and so is its folder.
     ///
     /// # Errors
     /// Those of [`AuditLog::open`], without that another process writes it.
@@ -75,8 +75,8 @@ impl AuditLog {
         Ok(Arc::new(log))
     }
 
-    /// Takes no more lines and waits until those are on the disk for which there was room, or for `within`. Lines that cannot
-    /// be written then are lost, and the log of the process says how many.
+    /// Takes no more lines and waits until those are on the disk for which there was room, or for `within`. Lines that
+    /// cannot be written then are lost, and the log of the process says how many.
     pub async fn close(&self, within: Duration) {
         self.shared.closing.cancel();
         if tokio::time::timeout(within, self.shared.closed.cancelled()).await.is_err() {

@@ -96,8 +96,8 @@ pub(crate) fn open(options: &AuditOptions) -> Result<OpenLog, OpenError> {
     Ok(OpenLog { sink, last, opened })
 }
 
-/// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it. Nothing is written
-/// for that, and nothing is left behind.
+/// Looks whether the log that `options` name could be opened, now or as soon as nobody else writes it. Nothing is
+/// written for that, and nothing is left behind.
 ///
 /// # Errors
 /// Those of opening it, without that another process writes it.

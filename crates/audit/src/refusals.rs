@@ -1,6 +1,6 @@
-//! Messages that are refused. Anybody may send any number of them, so of each network, or of each principal who asks too
-//! often, one in a minute has a line of its own, and those after it are counted into another one at the minute's end: the
-//! log is not theirs to fill.
+//! Messages that are refused. Anybody may send any number of them, so of each network, or of each principal who asks
+//! too often, one in a minute has a line of its own, and those after it are counted into another one at the minute's
+//! end: the log is not theirs to fill.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

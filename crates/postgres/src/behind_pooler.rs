@@ -1,11 +1,11 @@
-//! What a session must heed behind a pooler in transaction mode (PgBouncer): each of its transactions may run on another
-//! connection to the server.
+//! What a session must heed behind a pooler in transaction mode (PgBouncer): each of its transactions may run on
+//! another connection to the server.
 //!
-//! The driver names each statement that it prepares, and keeps a few of its own by which it looks up types. A pooler that
-//! keeps no book of names (PgBouncer before 1.21, and with `max_prepared_statements = 0`) hands them on as they are, so
-//! that a name may be unknown to the next connection, or be another process's there. Then every transaction begins by
-//! forgetting all names; a session whose driver relies on a forgotten one is replaced when the server says so; and a new
-//! session looks up all types that others have met within its first transaction, while the names hold.
+//! The driver names each statement that it prepares, and keeps a few of its own by which it looks up types. A pooler
+//! that keeps no book of names (PgBouncer before 1.21, and with `max_prepared_statements = 0`) hands them on as they
+//! are, so that a name may be unknown to the next connection, or be another process's there. Then every transaction
+//! begins by forgetting all names; a session whose driver relies on a forgotten one is replaced when the server says
+//! so; and a new session looks up all types that others have met within its first transaction, while the names hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ impl BehindPooler {
         !self.names_hold || self.is_replacement && !self.has_begun.load(Ordering::Relaxed)
     }
 
-    /// Looks up the types that others have met, once, in the transaction that has begun. False when one of them is gone:
-    /// then the transaction has failed.
+    /// Looks up the types that others have met, once, in the transaction that has begun. False when one of them is
+    /// gone: then the transaction has failed.
     pub(crate) async fn learn(&self, client: &Client) -> Result<bool, Error> {
         if self.has_begun.swap(true, Ordering::Relaxed) || self.names_hold {
             return Ok(true);

@@ -70,11 +70,12 @@ impl PostgresDatabase {
         self.server.pool.lent()
     }
 
-    /// The handlers inside the database, as the roles see them that calls run as; nothing where the options ask for none.
+    /// The handlers inside the database, as the roles see them that calls run as; nothing where the options ask for
+    /// none.
     ///
     /// # Errors
-    /// `Unavailable` when the server cannot be reached, `NotFound` when there is no schema of handlers, `Forbidden` when
-    /// its owner has let in none of the roles.
+    /// `Unavailable` when the server cannot be reached, `NotFound` when there is no schema of handlers, `Forbidden`
+    /// when its owner has let in none of the roles.
     pub async fn handlers(&self) -> Result<HandlerCatalog, Error> {
         match &self.server.options.handlers {
             Some(options) => self.server.handlers(options).await,
@@ -164,8 +165,8 @@ impl Database for PostgresDatabase {
         end(lease, outcome).await
     }
 
-    /// Of the columns, or of the names of the tables, as the role of `principal` sees them; rows change all the time, and
-    /// nobody is told of that. The server is asked every five seconds at most.
+    /// Of the columns, or of the names of the tables, as the role of `principal` sees them; rows change all the time,
+    /// and nobody is told of that. The server is asked every five seconds at most.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let key = format!("{:?} {table:?}", self.server.identity_of(principal)?.role);
         let moment = self.opened.elapsed().as_secs() / STAMP_KEPT_SECONDS;

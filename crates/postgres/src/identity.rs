@@ -93,8 +93,8 @@ pub struct ClaimSettings {
     pub all: Option<String>,
     /// Settings and the claim that each holds.
     pub single: BTreeMap<String, String>,
-    /// Whether `auth.user_id` and `auth.tenant_id` say who calls, as handlers inside the database expect. Of somebody who showed
-    /// nothing both are empty.
+    /// Whether `auth.user_id` and `auth.tenant_id` say who calls, as handlers inside the database expect. Of somebody
+    /// who showed nothing both are empty.
     pub for_handlers: bool,
 }
 

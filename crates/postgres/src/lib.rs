@@ -1,8 +1,8 @@
 //! The engine of PostgreSQL: rows streamed into Arrow behind three walls.
 //!
-//! The driver appears in this crate alone. The way of a call: a connection is lent ([`PostgresDatabase`]), a transaction
-//! begins as the caller's role, the statement is prepared, its rows are decoded as they come, the transaction ends, the
-//! connection goes back.
+//! The driver appears in this crate alone. The way of a call: a connection is lent ([`PostgresDatabase`]), a
+//! transaction begins as the caller's role, the statement is prepared, its rows are decoded as they come, the
+//! transaction ends, the connection goes back.
 
 mod away;
 mod behind_pooler;

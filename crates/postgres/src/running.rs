@@ -46,8 +46,8 @@ pub(crate) enum Ending {
 /// What is sent before and after a statement.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    /// The words that begin its transaction, where it has not begun. Everything that may only follow their success waits
-    /// for it elsewhere; this is for what the connection would do outside of a transaction too.
+    /// The words that begin its transaction, where it has not begun. Everything that may only follow their success
+    /// waits for it elsewhere; this is for what the connection would do outside of a transaction too.
     pub(crate) opening: Option<String>,
     /// How the transaction ends.
     pub(crate) ending: Ending,

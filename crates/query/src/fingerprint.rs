@@ -13,8 +13,8 @@ const WAITING_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of the hash that are shown, each as two digits.
 const SHOWN_BYTES: usize = 8;
 
-/// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them whatever
-/// their length; so do spaces, comments, and the case of words outside quotes.
+/// The fingerprint of `sql`: 16 hexadecimal digits. Literals and placeholders count as the same, and lists of them
+/// whatever their length; so do spaces, comments, and the case of words outside quotes.
 pub(crate) fn fingerprint(sql: &str, dialect: SqlDialect) -> String {
     let hash = Sha256::digest(normalised(sql, dialect));
     hash.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect()

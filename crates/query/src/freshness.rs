@@ -16,8 +16,8 @@ pub enum Freshness {
     For(Duration),
 }
 
-/// Functions of PostgreSQL and SQLite whose value depends on nothing but their arguments and the rows they are given. Any
-/// other may be one that changes from call to call.
+/// Functions of PostgreSQL and SQLite whose value depends on nothing but their arguments and the rows they are given.
+/// Any other may be one that changes from call to call.
 const REPEATABLE: &[&str] = &[
     "abs",
     "array_agg",
@@ -115,8 +115,8 @@ const REPEATABLE: &[&str] = &[
 const MOMENTS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
 
 impl Freshness {
-    /// That of a database of `dialect` whose owner says that answers may be `age` old: only for statements that answer the
-    /// same on the same data.
+    /// That of a database of `dialect` whose owner says that answers may be `age` old: only for statements that answer
+    /// the same on the same data.
     pub fn within(age: Option<Duration>, statement: &Statement) -> Self {
         match age {
             Some(age) if is_repeatable(statement) => Self::For(age),

@@ -15,8 +15,8 @@ use crate::statement::Statement;
 pub type Moved = (String, String);
 
 impl Statement {
-    /// The statement with each table that is named together with its schema read where `moved` says, under the name that it
-    /// had; what is named without a schema stays. None when nothing is moved, or it was never parsed.
+    /// The statement with each table that is named together with its schema read where `moved` says, under the name
+    /// that it had; what is named without a schema stays. None when nothing is moved, or it was never parsed.
     ///
     /// # Errors
     /// `InvalidArguments` when it cannot be written down again without changing its meaning.

@@ -126,8 +126,10 @@ fn step_of_keyword(keyword: Keyword) -> Step {
 }
 
 pub(crate) fn too_deep() -> Error {
-    Error::new(ErrorKind::TooLarge, "the SQL is nested too deeply or chains too many operators")
-        .with_hint("Use IN (…) instead of many ORs, joins or WITH instead of nested subqueries, several calls instead of many UNIONs.")
+    Error::new(ErrorKind::TooLarge, "the SQL is nested too deeply or chains too many operators").with_hint(
+        "Use IN (…) instead of many ORs, joins or WITH instead of nested subqueries, several calls instead of \
+         many UNIONs.",
+    )
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ const STAMPS_MAX: NonZeroUsize = match NonZeroUsize::new(1_000) {
     None => NonZeroUsize::MIN,
 };
 
-/// A stamp of the columns of `table`, or of the names of all tables and what is said of them; not of the rows. None when
-/// there is no such table.
+/// A stamp of the columns of `table`, or of the names of all tables and what is said of them; not of the rows. None
+/// when there is no such table.
 ///
 /// # Errors
 /// Those of [`Database::columns`] and [`Database::catalog`].
@@ -64,8 +64,8 @@ impl Default for Stamps {
 }
 
 impl Stamps {
-    /// The stamp kept under `key`, if it was found out when things stood at `moment`; else what `find` finds out, which is
-    /// kept if it succeeds.
+    /// The stamp kept under `key`, if it was found out when things stood at `moment`; else what `find` finds out, which
+    /// is kept if it succeeds.
     ///
     /// # Errors
     /// Those of `find`.

@@ -1,5 +1,5 @@
-//! What row policies cost: questions over a million rows through a policy, beside the same with the condition written by
-//! hand; and the setting up of twenty views. `cargo run --release -p tidegate-sqlite --example row_policies`.
+//! What row policies cost: questions over a million rows through a policy, beside the same with the condition written
+//! by hand; and the setting up of twenty views. `cargo run --release -p tidegate-sqlite --example row_policies`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement for people")]
 

@@ -123,8 +123,8 @@ impl Database for SqliteDatabase {
         self.pool.read(Running::unbounded(), self.asker(principal), work).await
     }
 
-    /// Of the files and of the columns or tables: it tells of rows too, of those in other tables as well. The files alone are
-    /// looked at while they stay as they are.
+    /// Of the files and of the columns or tables: it tells of rows too, of those in other tables as well. The files
+    /// alone are looked at while they stay as they are.
     async fn stamp(&self, table: Option<&str>, principal: &Principal) -> Result<Option<String>, Error> {
         let files = self.pool.files().clone();
         let away = |why: String| {

@@ -81,6 +81,15 @@ impl Failure {
         }
     }
 
+    /// Whether the caller would read SQLite's own words, or the wall's, of what was asked.
+    pub(crate) fn is_in_their_words(&self) -> bool {
+        match self {
+            Self::Refused(_) => true,
+            Self::Sqlite(error) => is_of_the_question(code_of(error)),
+            _ => false,
+        }
+    }
+
     /// What the caller of `database` reads.
     pub(crate) fn into_error(self, database: &str) -> Error {
         let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
@@ -130,6 +139,11 @@ fn code_of(error: &rusqlite::Error) -> Option<ErrorCode> {
     }
 }
 
+/// Whether it is what was asked that is wrong, and not the files.
+fn is_of_the_question(code: Option<ErrorCode>) -> bool {
+    matches!(code, None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange))
+}
+
 fn of_opening(error: &OpeningError, database: &str) -> Error {
     tracing::warn!(database, %error, "a file of SQLite cannot be opened");
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message).with_detail(error.to_string());
@@ -171,10 +185,8 @@ fn of_sqlite(error: &rusqlite::Error, database: &str) -> Error {
             Error::new(ErrorKind::TooLarge, "the query needs more memory than there is for SQLite")
                 .with_hint("Try again later, or ask for less: filter, aggregate, or select fewer columns.")
         }
-        None | Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange) => {
-            Error::new(ErrorKind::InvalidArguments, words(error))
-        }
-        Some(_) => of_file(error, &format!("the database {database:?}")),
+        code if is_of_the_question(code) => Error::new(ErrorKind::InvalidArguments, words(error)),
+        _ => of_file(error, &format!("the database {database:?}")),
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) enum Shown {
     Nothing,
 }
 
-/// Sends the text that comes in `pieces`, at most `bytes_max` bytes of it. What is no UTF-8 behind a text of some length
-/// is shown as such.
+/// Sends the text that comes in `pieces`, at most `bytes_max` bytes of it. What is no UTF-8 behind a text of some
+/// length is shown as such.
 ///
 /// # Errors
 /// Those of the pieces; `Cancelled` when nobody listens any more.

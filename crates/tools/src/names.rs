@@ -1,5 +1,5 @@
-//! Completion of database and table names, for resource templates and prompts alike: those first that the caller asks for
-//! lately and often.
+//! Completion of database and table names, for resource templates and prompts alike: those first that the caller asks
+//! for lately and often.
 
 use std::sync::Arc;
 

@@ -57,8 +57,8 @@ impl NodeView {
         self.registry.get_or_init(|| Arc::downgrade(registry));
     }
 
-    /// That `caller` could still ask what `result` answers: it reaches the tool that was asked, and the database where that
-    /// is a right of its own, and is bound by the same row policies; or the resource, of a file.
+    /// That `caller` could still ask what `result` answers: it reaches the tool that was asked, and the database where
+    /// that is a right of its own, and is bound by the same row policies; or the resource, of a file.
     ///
     /// # Errors
     /// `NotFound`, in the words of a result that there never was.

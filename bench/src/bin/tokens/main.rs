@@ -1,5 +1,5 @@
-//! What one and the same answer costs a model in each format: prints a Markdown table for each of three answers, counted
-//! by the tokenizers of two models.
+//! What one and the same answer costs a model in each format: prints a Markdown table for each of three answers,
+//! counted by the tokenizers of two models.
 
 mod answers;
 

@@ -10,7 +10,8 @@ use tidegate_core::{Level, Measure, TransportKind};
 
 use crate::scene::{Place, Scene, ann, shown, text};
 
-/// Waits until the head of the log at `place` knows the line `seq`, which is within a second or so of when it was written.
+/// Waits until the head of the log at `place` knows the line `seq`, which is within a second or so of when it was
+/// written.
 async fn until_head_knows(place: &Place, seq: u64) {
     while Head::read(&place.file(), None).unwrap().is_none_or(|head| head.seq < seq) {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -190,7 +190,8 @@ fn read_result(record: &HandlerRecord, result: &str) -> Result<HandlerAnswer, St
     }
 }
 
-/// Of the codes that the protocol keeps for itself only those of JSON-RPC, -32001 and the old -32002 are a handler's to use.
+/// Of the codes that the protocol keeps for itself only those of JSON-RPC, -32001 and the old -32002 are a handler's to
+/// use.
 fn read_error(error: ErrorObject) -> Result<Error, String> {
     let ErrorObject { code, message } = error;
     let kind = match code {

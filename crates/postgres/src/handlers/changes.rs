@@ -1,7 +1,7 @@
 //! Following the handlers of a database: a connection of its own listens, and what was missed is caught up with.
 //!
-//! What the server tells only wakes us: what counts is what the database lists. It is read after listening has begun, so
-//! that nothing between is lost; also now and then without being told, since grants change without a word.
+//! What the server tells only wakes us: what counts is what the database lists. It is read after listening has begun,
+//! so that nothing between is lost; also now and then without being told, since grants change without a word.
 
 use std::sync::Arc;
 use std::time::Duration;

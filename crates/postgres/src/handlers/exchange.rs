@@ -1,7 +1,7 @@
 //! The exchange log: who called what, how long it took, what became of it, written into the database.
 //!
-//! Lines are written behind the answers, on connections of their own: a call that fails and is rolled back is in the log
-//! too, and no call waits for it. What cannot be written is counted and said; it hurts no call.
+//! Lines are written behind the answers, on connections of their own: a call that fails and is rolled back is in the
+//! log too, and no call waits for it. What cannot be written is counted and said; it hurts no call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,12 +30,17 @@ const DETAIL_CHARACTERS_MAX: usize = 4_000;
 const BATCH_MAX: usize = 100;
 
 /// Redaction is the database's own, so that a path means the same whoever writes the line.
-const INSERT: &str = "INSERT INTO {schema}.exchange (type, name, user_id, tenant_id, duration_ms, outcome, code, reference, detail, arguments)
-SELECT line.type, line.name, line.user_id, line.tenant_id, line.duration_ms, line.outcome, line.code, line.reference, line.detail,
-    CASE WHEN handler.name IS NOT NULL THEN {schema}.logged_arguments(handler, ROW(line.arguments, line.uri, NULL, NULL, line.variables, NULL)::{schema}.mcp_request) END
-FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.text::pg_catalog.jsonb) AS line (type pg_catalog.text, name pg_catalog.text,
-    user_id pg_catalog.text, tenant_id pg_catalog.text, duration_ms pg_catalog.float8, outcome pg_catalog.text, code pg_catalog.text,
-    reference pg_catalog.text, detail pg_catalog.text, arguments pg_catalog.jsonb, uri pg_catalog.text, variables pg_catalog.jsonb)
+const INSERT: &str = "
+INSERT INTO {schema}.exchange
+    (type, name, user_id, tenant_id, duration_ms, outcome, code, reference, detail, arguments)
+SELECT line.type, line.name, line.user_id, line.tenant_id, line.duration_ms, line.outcome, line.code, line.reference,
+    line.detail,
+    CASE WHEN handler.name IS NOT NULL THEN {schema}.logged_arguments(handler,
+        ROW(line.arguments, line.uri, NULL, NULL, line.variables, NULL)::{schema}.mcp_request) END
+FROM pg_catalog.jsonb_to_recordset($1::pg_catalog.text::pg_catalog.jsonb) AS line
+    (type pg_catalog.text, name pg_catalog.text, user_id pg_catalog.text, tenant_id pg_catalog.text,
+    duration_ms pg_catalog.float8, outcome pg_catalog.text, code pg_catalog.text, reference pg_catalog.text,
+    detail pg_catalog.text, arguments pg_catalog.jsonb, uri pg_catalog.text, variables pg_catalog.jsonb)
 LEFT JOIN {schema}.handler ON handler.type = line.type AND handler.name = line.name";
 
 /// The exchange log of one database. It begins to be written with its first line.
@@ -74,13 +79,16 @@ impl Exchanges {
             Some(_) => "failed",
         };
         let named = |text: String| (!text.is_empty()).then_some(text);
+        let code = |error: &Error| error.code().map_or_else(|| error.kind().name().to_owned(), |code| code.to_string());
+        let detail = |detail: &str| detail.chars().take(DETAIL_CHARACTERS_MAX).collect::<String>();
         let json = json!({
             "type": record.kind.name(), "name": record.name, "user_id": named(user), "tenant_id": named(tenant),
             "duration_ms": job.elapsed().as_secs_f64() * 1_000.0, "outcome": outcome,
-            "code": failure.map(|error| error.code().map_or_else(|| error.kind().name().to_owned(), |code| code.to_string())),
+            "code": failure.map(code),
             "reference": failure.and_then(Error::id),
-            "detail": failure.and_then(Error::detail).map(|detail| detail.chars().take(DETAIL_CHARACTERS_MAX).collect::<String>()),
-            "arguments": Some(arguments).filter(|arguments| arguments.to_string().len() <= ARGUMENTS_BYTES_MAX), "uri": uri, "variables": job.variables(),
+            "detail": failure.and_then(Error::detail).map(detail),
+            "arguments": Some(arguments).filter(|arguments| arguments.to_string().len() <= ARGUMENTS_BYTES_MAX),
+            "uri": uri, "variables": job.variables(),
         });
         let lines = self.lines.get_or_init(|| start(server, schema, self.lost.clone()));
         if lines.try_send(Line { role: identity.role, json }).is_err() {

@@ -87,8 +87,8 @@ impl Installer {
     /// Makes the schema, or brings one that is there to this program's version.
     ///
     /// # Errors
-    /// When the server cannot be reached, the role may not do it, the schema is somebody else's or a newer program's, or
-    /// the server refuses a statement. Nothing is changed then.
+    /// When the server cannot be reached, the role may not do it, the schema is somebody else's or a newer program's,
+    /// or the server refuses a statement. Nothing is changed then.
     pub async fn install(&self, ending: Ending) -> Result<Change, Error> {
         self.apply(ending, |_| Ok(())).await
     }

@@ -1,5 +1,5 @@
-//! The SQL that makes a schema of handlers, and the SQL that takes it away: the files of `sql/handlers`, for a schema of
-//! one's own.
+//! The SQL that makes a schema of handlers, and the SQL that takes it away: the files of `sql/handlers`, for a schema
+//! of one's own.
 
 use std::fmt;
 
@@ -62,8 +62,8 @@ impl Layer {
         )
     }
 
-    /// How a transaction begins that changes the schema: whoever else does so too waits. A snapshot from before the wait
-    /// would not see what that one did.
+    /// How a transaction begins that changes the schema: whoever else does so too waits. A snapshot from before the
+    /// wait would not see what that one did.
     pub(super) fn begin_sql(&self) -> String {
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;\n\

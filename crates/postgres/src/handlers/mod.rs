@@ -1,7 +1,7 @@
 //! MCP handlers that live in a database: the schema that holds them, and the way of a call to them.
 //!
-//! The registry of a node is filled with what the database lists ([`HandlerCatalog`]); a call begins a transaction as the
-//! caller's role, runs the handler's function itself, and hands its answer on.
+//! The registry of a node is filled with what the database lists ([`HandlerCatalog`]); a call begins a transaction as
+//! the caller's role, runs the handler's function itself, and hands its answer on.
 
 mod answer;
 mod call;

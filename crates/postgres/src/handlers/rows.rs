@@ -33,8 +33,8 @@ impl HandlerRows {
         schema: &SchemaName,
         catalog: &HandlerCatalog,
     ) -> Self {
-        // Where the database has a check of its own, whoever it does not know is nobody. The handler runs behind it, since it
-        // needs its answer.
+        // Where the database has a check of its own, whoever it does not know is nobody. The handler runs behind it,
+        // since it needs its answer.
         let (who, context) = match catalog.checks_identity {
             true => (
                 format!(

@@ -98,7 +98,8 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Where handlers are installed, their owner counts beside the schema's: only who has the rights of both may change them.
+/// Where handlers are installed, their owner counts beside the schema's: only who has the rights of both may change
+/// them.
 const SURVEY: &str = "
     SELECT current_database()::text, current_user::text, has_database_privilege(current_database(), 'CREATE'),
         pg_get_userbyid(CASE WHEN pg_has_role(held.owner, 'USAGE') THEN nspowner ELSE held.owner END)::text,

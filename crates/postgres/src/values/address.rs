@@ -38,8 +38,8 @@ fn write_ipv4(bytes: [u8; 4], out: &mut Vec<u8>) {
     let _ = write!(out, "{}", Ipv4Addr::from(bytes));
 }
 
-/// Writes groups of hexadecimal digits, `::` for the first of the longest runs of zeros; addresses that hold one of IPv4
-/// end as such. The standard library has other rules for the last.
+/// Writes groups of hexadecimal digits, `::` for the first of the longest runs of zeros; addresses that hold one of
+/// IPv4 end as such. The standard library has other rules for the last.
 fn write_ipv6(bytes: [u8; 16], out: &mut Vec<u8>) {
     let groups: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|group| u16::from_be_bytes(*group)).collect();
     let (start, length) = longest_zeros(&groups);

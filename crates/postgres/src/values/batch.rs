@@ -61,7 +61,8 @@ impl BatchBuilder {
         self.arrays.iter().map(ArrayBuilder::bytes).sum()
     }
 
-    /// The rows since the last batch as a batch; the next begins empty. After an error the builder must not be used again.
+    /// The rows since the last batch as a batch; the next begins empty. After an error the builder must not be used
+    /// again.
     ///
     /// # Errors
     /// `InvalidArguments` when a column's text is not UTF-8.

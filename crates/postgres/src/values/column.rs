@@ -46,8 +46,8 @@ pub(super) enum Form {
 }
 
 impl Column {
-    /// The column `name` of type `kind` with its modifier (-1 where it has none), or none if the type's binary form is not
-    /// known: such a column is selected as text and is a [`Column::text_of`].
+    /// The column `name` of type `kind` with its modifier (-1 where it has none), or none if the type's binary form is
+    /// not known: such a column is selected as text and is a [`Column::text_of`].
     pub fn of(name: &str, kind: &Type, modifier: i32) -> Option<Self> {
         let (data_type, form, meaning) = match kind.kind() {
             Kind::Domain(base) => {

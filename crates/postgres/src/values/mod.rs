@@ -17,8 +17,9 @@
 //! | domains | as the type below them |
 //!
 //! A type that is not here has no [`Column`] of its own: it is selected as `column::text` and becomes a
-//! [`Column::text_of`]. Infinite dates, timestamps and intervals are the least and greatest values of their Arrow types,
-//! which formats write as `-infinity` and `infinity`. What Arrow cannot hold is an error that says so, never another value.
+//! [`Column::text_of`]. Infinite dates, timestamps and intervals are the least and greatest values of their Arrow
+//! types, which formats write as `-infinity` and `infinity`. What Arrow cannot hold is an error that says so, never
+//! another value.
 
 mod address;
 mod array;

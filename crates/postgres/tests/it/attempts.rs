@@ -1,7 +1,7 @@
 //! Attempts to do more than read, with our parser switched off: what is left of them is looked for in the database.
 //!
-//! Each wall stands alone once: the role in a transaction that may write, the read-only transaction of a superuser. What
-//! a wall does not hold by itself stands in `tests/limits`, entry by entry, and is tested to be so.
+//! Each wall stands alone once: the role in a transaction that may write, the read-only transaction of a superuser.
+//! What a wall does not hold by itself stands in `tests/limits`, entry by entry, and is tested to be so.
 
 mod caller;
 mod corpus;
@@ -62,8 +62,8 @@ struct Limit {
 }
 
 impl Limit {
-    /// "leaves this, that: why"; of what a later version stops, "leaves this, that until 15: why"; of what only some runs
-    /// show, "may leave this: why".
+    /// "leaves this, that: why"; of what a later version stops, "leaves this, that until 15: why"; of what only some
+    /// runs show, "may leave this: why".
     fn of(entry: &Entry, version: u32) -> Self {
         let told = entry.comment.split_once(':').and_then(|(told, _)| {
             let certain = told.strip_prefix("leaves ").map(|left| (left, false));

@@ -16,8 +16,8 @@ impl Cluster {
         Self { script: HeldScript::start(&[], &["run", "--bin", &programs()]) }
     }
 
-    /// The same, with a tmpfs of so many MiB mounted on `folder`, which belongs to the server's user; none where that is
-    /// not allowed. It goes with the cluster.
+    /// The same, with a tmpfs of so many MiB mounted on `folder`, which belongs to the server's user; none where that
+    /// is not allowed. It goes with the cluster.
     pub(crate) fn start_beside_tmpfs(folder: &Path, mebibytes: u32) -> Option<Self> {
         let mount =
             format!("mount -t tmpfs -o size={mebibytes}m,mode=700 tmpfs {0} && chown postgres {0}", folder.display());

@@ -1,4 +1,5 @@
-//! The scripts of `tests/slt`, replayed on the same data in PostgreSQL. What it has not, or has otherwise, is said in them.
+//! The scripts of `tests/slt`, replayed on the same data in PostgreSQL. What it has not, or has otherwise, is said in
+//! them.
 
 use std::fs;
 use std::time::Duration;

@@ -1,9 +1,10 @@
-//! What a caller hears of an answer while it comes about: its stage, how many rows there are, of how many, how many bytes.
+//! What a caller hears of an answer while it comes about: its stage, how many rows there are, of how many, how many
+//! bytes.
 //!
 //! Rows are what is counted, and the protocol wants each number above the one before it. A database that works for
 //! long before its first row gives nothing to count; a clock's seconds told as progress would pass for rows. So a
-//! sign of life adds a ten-millionth of a row for each tenth of a second: it rises, and the whole part is always the number
-//! of rows.
+//! sign of life adds a ten-millionth of a row for each tenth of a second: it rises, and the whole part is always the
+//! number of rows.
 
 use std::pin::pin;
 use std::sync::Arc;

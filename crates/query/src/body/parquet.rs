@@ -110,8 +110,8 @@ impl BatchBody for ParquetBody {
 /// How files are written.
 ///
 /// Zstandard at its lowest level makes smaller files than Snappy at little cost, every reader of today knows it, and it
-/// is in the program anyway. Pages have neither an index nor statistics, which would stay in memory until the footer and
-/// grow with the answer; groups have statistics.
+/// is in the program anyway. Pages have neither an index nor statistics, which would stay in memory until the footer
+/// and grow with the answer; groups have statistics.
 fn properties(bounds: GroupBounds) -> Result<WriterProperties, ParquetError> {
     Ok(WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))

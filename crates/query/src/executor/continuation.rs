@@ -21,8 +21,8 @@ use crate::store::{Asked, CacheKey, End, ResultStore, ResultWriter, StoredResult
 /// Arguments that do not change what is asked.
 const OF_PRESENTATION: [&str; 7] = ["cursor", "delivery", "format", "limit", "max_rows", "mode", "no_cache"];
 
-/// What names the question of `job`, so that a cursor is not used for another one: its target and its arguments, whatever
-/// their order, without those that say how the answer looks.
+/// What names the question of `job`, so that a cursor is not used for another one: its target and its arguments,
+/// whatever their order, without those that say how the answer looks.
 pub fn question_of(job: &Job) -> u64 {
     let mut hash = Sha256::new();
     hash.update(job.target().name());
@@ -76,7 +76,8 @@ impl<'a> Keeper<'a> {
         job: &'a Arc<Job>,
     ) -> Option<Self> {
         let (Some(store), Rest::Kept { linked, .. }) = (store, question.rest) else { return None };
-        // The rows of a body, and of an answer without an end of its own, would have to be held, however many there are.
+        // The rows of a body, and of an answer without an end of its own, would have to be held, however many there
+        // are.
         if !matches!(form, Form::Content(_)) || job.inline_budget() == Budget::default() {
             return None;
         }
@@ -259,8 +260,8 @@ async fn said_if_incomplete(
             format!("These are the last rows that were kept, and not all that there are: {reason}.")
         }
         (_, Some(rows)) => format!(
-            "These are the last of the {rows} rows that were asked for (limit, max_rows); more may exist. Ask again for more of \
-             them, or with delivery: \"blocks\" for all."
+            "These are the last of the {rows} rows that were asked for (limit, max_rows); more may exist. Ask again \
+             for more of them, or with delivery: \"blocks\" for all."
         ),
         _ => return Ok(metadata),
     };

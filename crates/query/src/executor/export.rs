@@ -24,9 +24,9 @@ const PREVIEW_BYTES_MAX: usize = 4 * 1024;
 const SUMMARY_COLUMNS_MAX: usize = 50;
 
 impl Executor {
-    /// Runs `question` into a stored result. The answer is a preview, what the columns hold as far as rows were read, and
-    /// where all of it is; it ends with the first rows, and the work goes on in the background. For a client that can come
-    /// back for it the whole call becomes a task, which ends when all rows are stored.
+    /// Runs `question` into a stored result. The answer is a preview, what the columns hold as far as rows were read,
+    /// and where all of it is; it ends with the first rows, and the work goes on in the background. For a client that
+    /// can come back for it the whole call becomes a task, which ends when all rows are stored.
     ///
     /// # Errors
     /// As [`Executor::answer`] and [`ResultStore::begin`]; `Unavailable` where nothing is stored.
@@ -220,8 +220,9 @@ impl Preview<'_> {
             }
         };
         format!(
-            "Shown: the first {shown} rows, and what the columns hold in the first {read}. Stored: {} rows so far, {state}. \
-             All of them: {}, over HTTP /results/{id}/data. Page by page: the same call with \"cursor\": \"{}\".",
+            "Shown: the first {shown} rows, and what the columns hold in the first {read}. Stored: {} rows so far, \
+             {state}. All of them: {}, over HTTP /results/{id}/data. Page by page: the same call with \"cursor\": \
+             \"{}\".",
             stage.rows(),
             id.uri(),
             self.cursor(shown as u64),

@@ -33,8 +33,8 @@ fn numbered(name: &str, taken: &HashSet<String>) -> String {
     }
 }
 
-/// The SQL name of a field's type, as `columns` of the format `json` and `get_schema` show it: the one that its database
-/// gave it, or that of its meaning or its Arrow type.
+/// The SQL name of a field's type, as `columns` of the format `json` and `get_schema` show it: the one that its
+/// database gave it, or that of its meaning or its Arrow type.
 pub fn field_type_name(field: &Field) -> String {
     let meaning = || Meaning::of(field).map(Meaning::type_name);
     declared_type_name(field).or_else(meaning).map_or_else(|| type_name(field.data_type()), str::to_owned)

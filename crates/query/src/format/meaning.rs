@@ -1,7 +1,8 @@
 //! What a field's metadata says of its values, where their Arrow type alone does not say it.
 //!
 //! Engines mark their fields; formats, schemas of answers and type names read the marks. JSON and UUIDs have canonical
-//! [extension types](https://arrow.apache.org/docs/format/CanonicalExtensions.html), which other writers of Arrow use too.
+//! [extension types](https://arrow.apache.org/docs/format/CanonicalExtensions.html), which other writers of Arrow use
+//! too.
 
 use arrow::datatypes::{DataType, Field};
 
@@ -13,8 +14,8 @@ const EXTENSION: &str = "ARROW:extension:name";
 /// What the values of a field are beyond their Arrow type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Meaning {
-    /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`. In JSON it is
-    /// a number; with more than 308 digits before the point it is a string, since readers refuse such numbers.
+    /// Text that is a number with all its digits, beyond Arrow's decimals; or `NaN`, `Infinity`, `-Infinity`. In JSON
+    /// it is a number; with more than 308 digits before the point it is a string, since readers refuse such numbers.
     Number,
     /// Text that is JSON.
     Json,

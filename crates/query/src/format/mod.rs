@@ -19,6 +19,7 @@ pub use columns::{field_type_name, type_name};
 pub(crate) use form::{BatchFormat, Form};
 pub(crate) use mcp::JsonRows;
 pub use meaning::{Meaning, declared_type_name, with_type_name};
+pub use value::Texts;
 pub(crate) use value::{BoxedCell, field_cell};
 pub(crate) use writer::{Facts, Writer, cells, list_writer, writer};
 

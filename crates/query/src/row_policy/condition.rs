@@ -16,9 +16,9 @@ const CONDITION_BYTES_MAX: usize = 8_192;
 /// Which rows of a table are shown: comparisons of its columns with each other, with literals and with what the caller
 /// brings (`:subject`, `:tenant`, `:claims.NAME`), joined by AND, OR and NOT.
 ///
-/// Comparisons are `=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `BETWEEN`, `LIKE` with a pattern that is a literal (cases differ;
-/// a backslash takes a sign's meaning away), `IS NULL`, and a column of truth values by itself. A claim in the brackets of
-/// `IN` may be a list.
+/// Comparisons are `=`, `<>`, `<`, `<=`, `>`, `>=`, `IN`, `BETWEEN`, `LIKE` with a pattern that is a literal (cases
+/// differ; a backslash takes a sign's meaning away), `IS NULL`, and a column of truth values by itself. A claim in the
+/// brackets of `IN` may be a list.
 #[derive(Clone, PartialEq)]
 pub struct RowCondition {
     text: String,

@@ -53,8 +53,8 @@ pub enum Comparator {
     GreaterOrEqual,
 }
 
-/// The rows that are shown: those for which it is true. NULL compared with anything is unknown, as in SQL. Columns go by
-/// their positions.
+/// The rows that are shown: those for which it is true. NULL compared with anything is unknown, as in SQL. Columns go
+/// by their positions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowFilter {
     /// All of them.

@@ -11,8 +11,8 @@ pub enum Mask {
     Null,
     /// The first 16 hexadecimal digits of the value's keyed hash: equal for equal values. The column is text.
     Hash,
-    /// So many of the first characters of the value as text, and a star for each of the others; only stars where the value
-    /// has no more characters than that.
+    /// So many of the first characters of the value as text, and a star for each of the others; only stars where the
+    /// value has no more characters than that.
     KeepFirst(u32),
     /// As [`Mask::KeepFirst`], of the last characters.
     KeepLast(u32),

@@ -1,8 +1,8 @@
 //! Which rows and columns of a table a principal may see: policies, and what they come to for somebody.
 //!
-//! A policy is written in the configuration. It is parsed once ([`RowCondition`]), fitted to a table's columns and resolved
-//! for a principal into a [`TableView`], in which nothing but literals is left; an engine shows the table through it and
-//! does nothing else with policies. Whatever cannot be applied shows nothing.
+//! A policy is written in the configuration. It is parsed once ([`RowCondition`]), fitted to a table's columns and
+//! resolved for a principal into a [`TableView`], in which nothing but literals is left; an engine shows the table
+//! through it and does nothing else with policies. Whatever cannot be applied shows nothing.
 
 mod checked;
 mod condition;

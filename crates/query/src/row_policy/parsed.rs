@@ -8,8 +8,8 @@ use super::Comparator;
 use super::condition::{Name, Node, Term};
 use super::resolve::Asked;
 
-const WANTED: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over columns, literals, :subject, \
-     :tenant and :claims.NAME";
+const WANTED: &str = "a condition may consist of comparisons, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT over \
+     columns, literals, :subject, :tenant and :claims.NAME";
 
 /// `tokens` with a colon and the names after it as one placeholder each: `:claims.tenant`, `:claims."odd name"`.
 ///

@@ -35,8 +35,8 @@ impl Block {
         self.0.slice(..self.opening_bytes())
     }
 
-    /// The messages of its rows, without what stands before and after them: in a stream of several blocks they follow each
-    /// other.
+    /// The messages of its rows, without what stands before and after them: in a stream of several blocks they follow
+    /// each other.
     pub fn messages(&self) -> Bytes {
         let opening_bytes = self.opening_bytes();
         self.0.slice(opening_bytes..self.0.len().saturating_sub(END.len()).max(opening_bytes))

@@ -21,9 +21,9 @@ const ANSWERS_MAX: usize = 1_000;
 pub(crate) struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The key of `statement` for `database`, whose data is in the state that `version` names. Everything that the answer
-    /// may depend on is in it: who asks with which roles and claims, under which configuration; `shape` is what else was
-    /// said of the rows.
+    /// The key of `statement` for `database`, whose data is in the state that `version` names. Everything that the
+    /// answer may depend on is in it: who asks with which roles and claims, under which configuration; `shape` is what
+    /// else was said of the rows.
     pub(crate) fn of(statement: &Statement, database: &str, version: u64, shape: &str, job: &Job) -> Self {
         let principal = job.principal();
         // Text that was parsed is spelled anew, so that space and comments do not matter.

@@ -9,8 +9,8 @@ use super::results::ResultStore;
 use crate::format::field_type_name;
 
 impl ResultStore {
-    /// The manifest of `result`, with links that open it in the name of `reader`; none where no server is that links lead
-    /// to.
+    /// The manifest of `result`, with links that open it in the name of `reader`; none where no server is that links
+    /// lead to.
     pub fn manifest(&self, result: &StoredResult, reader: Option<&Caller>) -> Value {
         let head = result.head();
         let stage = result.stage();

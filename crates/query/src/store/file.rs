@@ -32,8 +32,8 @@ pub struct StoredFile {
 }
 
 impl ResultStore {
-    /// A new result for the bytes of `file`, to be written by `job`. Where `state` names the file in the state in which it
-    /// is, it is found again by [`ResultStore::kept_file`] from now on.
+    /// A new result for the bytes of `file`, to be written by `job`. Where `state` names the file in the state in which
+    /// it is, it is found again by [`ResultStore::kept_file`] from now on.
     ///
     /// # Errors
     /// As [`ResultStore::begin`].
@@ -53,8 +53,8 @@ impl ResultStore {
         Ok(writer)
     }
 
-    /// The result with the bytes of `file` in that `state`, if the caller of `job` has one that is whole, or that is being
-    /// written.
+    /// The result with the bytes of `file` in that `state`, if the caller of `job` has one that is whole, or that is
+    /// being written.
     pub fn kept_file(&self, file: &StoredFile, state: &str, job: &Job) -> Option<Arc<StoredResult>> {
         let id = *self.answers.lock().get(&CacheKey::of_file(file, state, job))?;
         let result = self.get(id, job.caller()).ok()?;

@@ -1,7 +1,7 @@
 //! Stored results: an answer kept as blocks, so that pages, downloads and exports are views of one and the same rows.
 //!
-//! A result is a folder: blocks, each an Arrow stream of its own, and a manifest that only grows, one line a block. What has
-//! no line does not exist, so that whatever ends the process leaves a whole prefix or nothing.
+//! A result is a folder: blocks, each an Arrow stream of its own, and a manifest that only grows, one line a block.
+//! What has no line does not exist, so that whatever ends the process leaves a whole prefix or nothing.
 
 mod block;
 mod cache;

@@ -1,7 +1,7 @@
-//! Which results go when there is no room for more: the oldest that are finished, of whoever has as much as it may, be it
-//! a principal or a tenant. When all is full, those of the tenant that has most, so that one that has little keeps it and
-//! may come to as much; where that is the tenant of whoever needs the room, its own go first. Where nobody has a tenant,
-//! the oldest of all.
+//! Which results go when there is no room for more: the oldest that are finished, of whoever has as much as it may, be
+//! it a principal or a tenant. When all is full, those of the tenant that has most, so that one that has little keeps
+//! it and may come to as much; where that is the tenant of whoever needs the room, its own go first. Where nobody has a
+//! tenant, the oldest of all.
 
 use std::collections::HashMap;
 use std::sync::Arc;

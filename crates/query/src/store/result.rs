@@ -187,8 +187,8 @@ impl StoredResult {
         Ok(Block(Bytes::from(bytes)))
     }
 
-    /// Its rows from `row` on, as they come: what is still being written is waited for. The stream ends where the result
-    /// does, however that ended.
+    /// Its rows from `row` on, as they come: what is still being written is waited for. The stream ends where the
+    /// result does, however that ended.
     pub fn rows_from(self: &Arc<Self>, row: u64) -> BoxStream<'static, Result<RecordBatch, Error>> {
         let index = self.stage.borrow().blocks.partition_point(|block| block.first_row + block.rows <= row);
         let reading = Reading { result: self.clone(), index, row, ready: VecDeque::new(), failed: false };

@@ -71,8 +71,8 @@ struct Index {
 }
 
 impl ResultStore {
-    /// The store in a place of its own in `root`, with what an earlier process left there. Must be called within a tokio
-    /// runtime.
+    /// The store in a place of its own in `root`, with what an earlier process left there. Must be called within a
+    /// tokio runtime.
     ///
     /// # Errors
     /// `Unavailable` when the folder cannot be made, read or written.
@@ -205,8 +205,8 @@ impl ResultStore {
     /// The result and the place in it that `cursor` names.
     ///
     /// # Errors
-    /// `InvalidArguments` for a cursor that `caller` was never given, or that belongs to another question; `NotFound` when
-    /// it has expired.
+    /// `InvalidArguments` for a cursor that `caller` was never given, or that belongs to another question; `NotFound`
+    /// when it has expired.
     pub fn place(&self, cursor: &str, question: u64, caller: &Caller) -> Result<(Arc<StoredResult>, u64), Error> {
         let place = self.seal.place(cursor, &Owner::of(caller))?;
         if place.question != question {

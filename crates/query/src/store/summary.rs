@@ -14,8 +14,8 @@ use crate::format::{cells, unique_names};
 /// Characters shown of a smallest or largest value.
 const VALUE_CHARS_MAX: usize = 60;
 
-/// Of each column of `batches`: its values that are not null, its nulls, the smallest and the largest value, and how many
-/// different ones there are. What cannot be compared has neither.
+/// Of each column of `batches`: its values that are not null, its nulls, the smallest and the largest value, and how
+/// many different ones there are. What cannot be compared has neither.
 pub(crate) fn summary(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
     let rows = concat_batches(schema, batches)?;
     let cells = cells(&rows);

@@ -340,7 +340,8 @@ async fn the_same_question_over_the_same_data_is_answered_again_without_asking()
     let page = scene.ask(&ann, json!({"cursor": again.cursor().unwrap(), "limit": 1})).await;
     assert_eq!(page.numbers(), [first.numbers().len() as i64]);
 
-    // Whoever has other rights, asks for more or wants it anew is given no earlier answer; nor is anybody once the data is other.
+    // Whoever has other rights, asks for more or wants it anew is given no earlier answer; nor is anybody once the data
+    // is other.
     for (who, arguments) in [(&bob, json!({})), (&ann, json!({"max_rows": 2000})), (&ann, json!({"no_cache": true}))] {
         let got = scene.ask(who, arguments.clone()).await;
         assert!(!is_cached(&got), "{arguments}");

@@ -63,7 +63,8 @@ impl Files {
             if !is_only && !taken.insert(schema.to_lowercase()) {
                 let message = format!("{}: the name {schema:?} is taken", path.display());
                 return Err(invalid(message).with_hint(
-                    "Of several files each is named after its file, without the ending; \"main\" and \"temp\" are SQLite's own names.",
+                    "Of several files each is named after its file, without the ending; \"main\" and \"temp\" are SQLite's own \
+                     names.",
                 ));
             }
             all.push(File { path, schema });

@@ -25,8 +25,8 @@ impl Stamp {
     }
 }
 
-/// The stamp of the log that stands beside a file in WAL mode, where what was written lies until it is carried over. None
-/// without one, and of an empty one, which comes and goes with those who only read.
+/// The stamp of the log that stands beside a file in WAL mode, where what was written lies until it is carried over.
+/// None without one, and of an empty one, which comes and goes with those who only read.
 pub(crate) fn of_log(path: &Path) -> Option<Stamp> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

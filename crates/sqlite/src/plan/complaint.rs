@@ -2,24 +2,67 @@
 
 use rusqlite::Error as SqliteError;
 use tidegate_core::{Error, ErrorKind, nearest};
+use tidegate_query::Statement;
 
 use super::Asked;
 use crate::failure::{Failure, words};
 use crate::session::Reading;
-use crate::shown::MASK_PREFIX;
-use crate::tables::{self, choices};
+use crate::shown::{MASK_PREFIX, names, not_over_what_is_shown};
+use crate::tables::{self, Kind, Table, choices};
 
 /// Columns that an error names at most.
 const COLUMNS_MAX: usize = 60;
 
 /// `failure` of planning `asked` as the caller of `database` reads it.
 pub(super) fn with_choices(failure: Failure, reading: &Reading<'_>, asked: &Asked, database: &str) -> Failure {
+    let failure = without_names(failure, reading, asked);
     let Failure::Sqlite(error) = &failure else { return failure };
     // Whatever keeps the names from being read, the complaint itself stands.
     match complaint(error, reading, asked, database) {
         Ok(Some(complaint)) => Failure::Told(complaint),
         _ => failure,
     }
+}
+
+/// `failure` of planning `asked`, which tells of nothing that is not shown to whoever asks: what fails may be a table,
+/// or what the owner wrote, and would name it.
+pub(super) fn without_names(failure: Failure, reading: &Reading<'_>, asked: &Asked) -> Failure {
+    if !reading.is_shown() || !failure.is_in_their_words() {
+        return failure;
+    }
+    let named = asked.parsed.as_ref().map_or(asked.tables.as_slice(), Statement::tables);
+    let Ok(tables) = tables::list(reading) else { return of_owner(&failure) };
+    for table in tables.iter().filter(|table| is_named(reading, table, named)) {
+        if let Err(Failure::Told(error)) = tables::tried(reading, table) {
+            return Failure::Told(error);
+        }
+    }
+    if asked.is_of_owner { of_owner(&failure) } else { failure }
+}
+
+/// `failure` while rows are read: of the tables of modules it may tell what they are made of.
+pub(super) fn of_rows(failure: Failure, reading: &Reading<'_>) -> Failure {
+    if !reading.is_shown() || !failure.is_in_their_words() {
+        return failure;
+    }
+    let read = reading.reads().into_iter();
+    let mut read = read.filter_map(|(schema, name)| tables::lookup(reading, &schema, &name).ok().flatten());
+    let Some(table) = read.find(|table| table.kind == Kind::Virtual && reading.sight(table).is_some()) else {
+        return failure;
+    };
+    let error = not_over_what_is_shown(reading.files, &table, &failure.to_string());
+    Failure::Told(error.with_hint("What its module adds to SQL, such as MATCH, is not for such tables."))
+}
+
+fn of_owner(failure: &Failure) -> Failure {
+    let error = Error::new(ErrorKind::Unavailable, "what is asked here cannot be asked where row policies apply");
+    Failure::Told(error.with_detail(failure.to_string()))
+}
+
+/// Whether one of `named` may be `table`.
+fn is_named(reading: &Reading<'_>, table: &Table, named: &[String]) -> bool {
+    let names = names(reading.files, table);
+    named.iter().any(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
 }
 
 /// Checks that each bare name of a table means one file's only. SQLite itself would take the first file's.
@@ -87,9 +130,7 @@ fn complaint(
 fn columns(reading: &Reading<'_>, asked: &Asked, wanted: &str) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     for table in tables::list(reading)? {
-        let display = reading.files.display(&table.schema, &table.name);
-        let is_read = |name: &String| name.eq_ignore_ascii_case(&display) || name.eq_ignore_ascii_case(&table.name);
-        if asked.tables.iter().any(is_read) {
+        if is_named(reading, &table, &asked.tables) {
             names.extend(tables::shown_columns(reading, &table)?.into_iter().map(|column| column.name));
         }
     }

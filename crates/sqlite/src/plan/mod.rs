@@ -10,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use rusqlite::Statement as Prepared;
 use tidegate_core::{Error, ErrorKind, Job};
-use tidegate_query::{Parameter, Plan, Rows, SqlDialect, Statement};
+use tidegate_query::{Author, Parameter, Plan, Rows, SqlDialect, Statement};
 
 use crate::answer::{Handover, Reader, ResultColumn, Source, describe, schema_of};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use explain::Explained;
 /// A statement as the engine has it: text and values.
 ///
 /// Not the checked statement itself, so that the engine's own wall can be tried with what no check would let through.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     /// The SQL.
     pub(crate) sql: String,
@@ -32,6 +32,8 @@ pub(crate) struct Asked {
     pub(crate) tables: Vec<String>,
     /// The statement as it was parsed; none of one that SQLite alone judges.
     pub(crate) parsed: Option<Statement>,
+    /// Whether somebody else wrote it than whoever asks.
+    pub(crate) is_of_owner: bool,
 }
 
 impl Asked {
@@ -78,6 +80,7 @@ impl From<&Statement> for Asked {
             parameters: statement.parameters().to_vec(),
             tables: statement.tables().to_vec(),
             parsed: parsed_of(statement),
+            is_of_owner: statement.author() != Author::Caller,
         }
     }
 }
@@ -181,7 +184,8 @@ fn pump(
         Some(statement) => statement,
         None => {
             let sql = asked.sql_in(reading)?;
-            let statement = reading.prepare(&sql)?;
+            let statement =
+                reading.prepare(&sql).map_err(|failure| complaint::without_names(failure, reading, asked))?;
             // Somebody may have changed the tables since the statement was planned.
             if describe(reading, &statement, &sql)? != columns {
                 return Err(Failure::Changed);
@@ -195,14 +199,14 @@ fn pump(
         return Err(Failure::Stopped);
     }
     let mut rows = statement.raw_query();
-    while let Some(row) = rows.next().map_err(|error| reading.failed(error))? {
+    while let Some(row) = rows.next().map_err(|error| complaint::of_rows(reading.failed(error), reading))? {
         source.put(row, running)?;
     }
     Ok(())
 }
 
-/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from that
-/// is told by the statement as it was planned.
+/// `asked` merged with the view that stands before its table, if that gives the same `columns`; whatever keeps it from
+/// that is told by the statement as it was planned.
 fn merged<'a>(reading: &'a Reading<'_>, asked: &Asked, columns: &[ResultColumn]) -> Option<Prepared<'a>> {
     let sql = asked.merged_in(reading)?;
     let statement = reading.prepare(&sql).ok()?;

@@ -50,7 +50,7 @@ impl Attempts {
 
     /// Plans `sql` and, if that is let through, runs it to its end.
     async fn attempt(&self, sql: &str) -> Result<usize, Error> {
-        let asked = Asked { sql: sql.to_owned(), parameters: Vec::new(), tables: Vec::new(), parsed: None };
+        let asked = Asked { sql: sql.to_owned(), ..Asked::default() };
         plan(self.pool.clone(), None, asked).await?;
         let sql = sql.to_owned();
         let work = move |reading: &Reading<'_>| {
@@ -385,7 +385,7 @@ async fn who_knows_what_barriers_are_called_gets_no_further() {
         // A connection that has refused something may be another one the next time.
         let token = attempts.pool.read(Running::unbounded(), asker.clone(), find).await.unwrap();
         let sql = sql.replace("TOKEN", &token);
-        let asked = |sql: &str| Asked { sql: sql.to_owned(), parameters: Vec::new(), tables: Vec::new(), parsed: None };
+        let asked = |sql: &str| Asked { sql: sql.to_owned(), ..Asked::default() };
         let told = plan(attempts.pool.clone(), asker.clone(), asked(&sql)).await.err().unwrap();
         assert_eq!(told.to_string(), "the SQL names what the server alone may name");
         let told = plan(attempts.pool.clone(), asker.clone(), asked(&sql.to_uppercase())).await.err().unwrap();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// The `steps` (number, number of the parent, text) as those may read them who do not know the name that ends in `token`:
-/// a barrier is one step, with the name of its table.
+/// The `steps` (number, number of the parent, text) as those may read them who do not know the name that ends in
+/// `token`: a barrier is one step, with the name of its table.
 pub(crate) fn redacted(steps: Vec<(i64, i64, String)>, token: &str) -> Vec<(i64, i64, String)> {
     let mut hidden = BTreeSet::new();
     let mut shown = Vec::with_capacity(steps.len());

@@ -65,8 +65,8 @@ fn sign(comparator: Comparator) -> &'static str {
     }
 }
 
-/// What keeps a column from making numbers of texts: `007` must not be 7. Other texts stay what they are, and the column
-/// may be looked up in an index.
+/// What keeps a column from making numbers of texts: `007` must not be 7. Other texts stay what they are, and the
+/// column may be looked up in an index.
 fn plain(values: &[RowValue]) -> &'static str {
     let is_like_a_number =
         |value: &RowValue| matches!(value, RowValue::Text(text) if text.trim().parse::<f64>().is_ok());

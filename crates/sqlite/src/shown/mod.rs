@@ -1,9 +1,10 @@
 //! What a principal is shown of tables to which row policies apply: views of the connection that stand before them.
 //!
-//! A view in `temp` has the table's name and so stands before it. It reads a second view, the barrier, whose name nobody
-//! knows, and the wall lets that one alone read the table. The barrier has a LIMIT and an OFFSET that leave out nothing, for
-//! SQLite moves no condition into such a query and never merges it with the one around it: nothing that a caller writes
-//! is computed for a row that is hidden from it. A table that is read past its view is refused by the wall.
+//! A view in `temp` has the table's name and so stands before it. It reads a second view, the barrier, whose name
+//! nobody knows, and the wall lets that one alone read the table. The barrier has a LIMIT and an OFFSET that leave out
+//! nothing, for SQLite moves no condition into such a query and never merges it with the one around it: nothing that a
+//! caller writes is computed for a row that is hidden from it. A table that is read past its view is refused by the
+//! wall.
 
 mod explained;
 mod filter;
@@ -19,7 +20,7 @@ use tidegate_query::{Lookup, Mask, Moved, RowPolicies};
 
 pub(crate) use explained::redacted;
 pub(crate) use ledger::{Ledger, MASK_PREFIX, mask_code};
-pub(crate) use sight::{Sight, kind_of, names};
+pub(crate) use sight::{Sight, kind_of, names, not_over_what_is_shown};
 
 use crate::tables::Table;
 
@@ -105,6 +106,18 @@ impl Shown {
         }
     }
 
+    /// Whether nothing may be told of `column` of the table `name` of `schema`, or of the table where none is given.
+    pub(crate) fn denies(&self, schema: &str, name: &str, column: Option<&str>) -> bool {
+        match (self.sights.get(&key(schema, name)), column) {
+            (Some(Sight::Guarded(guarded)), Some(column)) => {
+                let is_it = |(name, _): &&(String, Option<Mask>)| name.eq_ignore_ascii_case(column);
+                guarded.masks.iter().find(is_it).is_none_or(|(_, mask)| *mask == Some(Mask::Deny))
+            }
+            (Some(Sight::Barred(_)), _) => true,
+            _ => false,
+        }
+    }
+
     /// Where the table `name` of `schema` is read instead.
     pub(crate) fn moved(&self, schema: &str, name: &str) -> Option<Moved> {
         let key = key(schema, name);
@@ -125,7 +138,8 @@ impl Shown {
         })
     }
 
-    /// The key of the table that `lookup` reads, and the name of its view that is no barrier; none if it must stay behind one.
+    /// The key of the table that `lookup` reads, and the name of its view that is no barrier; none if it must stay
+    /// behind one.
     pub(crate) fn open(&self, lookup: &Lookup) -> Option<(Key, String)> {
         let mut meant =
             self.sights.iter().filter(|((schema, name), _)| names_one(&[lookup.table.join(".")], schema, name));
@@ -138,7 +152,8 @@ impl Shown {
         Some((key.clone(), open.name.clone()))
     }
 
-    /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read any.
+    /// The keys of the tables that must stand in `temp` for a statement that reads `tables`; all for one that may read
+    /// any.
     pub(crate) fn wanted(&self, tables: Option<&[String]>) -> BTreeSet<Key> {
         let all = || self.sights.keys().chain(self.views.keys()).cloned().collect();
         let Some(tables) = tables else { return all() };

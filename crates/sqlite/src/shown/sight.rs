@@ -53,10 +53,9 @@ pub(crate) struct Made {
     pub(super) sql: String,
 }
 
-/// No rows, of which SQLite expects a million. Joined with itself they are more than the four billion that it counts to, so
-/// that, added to a table's, the estimate of a view is the same whatever the table holds, and so are the plans of those who
-/// read it.
-/// Its column is called as no column of a table is: one of that name would mean either.
+/// No rows, of which SQLite expects a million. Joined with itself they are more than the four billion that it counts
+/// to, so that, added to a table's, the estimate of a view is the same whatever the table holds, and so are the plans
+/// of those who read it. Its column is called as no column of a table is: one of that name would mean either.
 fn none(token: &str) -> String {
     format!("WITH RECURSIVE none(\"{token}\") AS (SELECT 1 WHERE 0 UNION ALL SELECT \"{token}\" FROM none)")
 }
@@ -66,7 +65,8 @@ pub(crate) fn names(files: &Files, table: &Table) -> [String; 3] {
     [files.display(&table.schema, &table.name), format!("{}.{}", table.schema, table.name), table.name.clone()]
 }
 
-/// What the values of a column are, by its declared type. SQLite holds nobody to it but where it makes numbers of texts.
+/// What the values of a column are, by its declared type. SQLite holds nobody to it but where it makes numbers of
+/// texts.
 pub(crate) fn kind_of(declared: &str) -> ValueKind {
     let declared = declared.to_uppercase();
     let has = |part: &str| declared.contains(part);
@@ -205,6 +205,14 @@ pub(super) fn of_unknown_rows(files: &Files, table: &Table) -> Error {
         format!("the table {name:?} cannot be read: no row policy says what is shown of it"),
     )
     .with_hint("Where policies bind the caller, tables of modules need one of their own.")
+}
+
+/// Why `table` is not read that fails over what is shown: the caller reads nothing of the `reason`, which may name what
+/// is not.
+pub(crate) fn not_over_what_is_shown(files: &Files, table: &Table, reason: &str) -> Error {
+    let name = files.display(&table.schema, &table.name);
+    Error::new(ErrorKind::Unavailable, format!("the table {name:?} cannot be read where row policies apply"))
+        .with_detail(format!("reading {name:?} over what row policies show: {reason}"))
 }
 
 /// Why a table is not read that a module keeps rows in.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 use tidegate_query::{Column, Mask};
 
-use super::{Kind, Table};
+use super::{Kind, Table, tried};
 use crate::answer::ValueKind;
 use crate::failure::Failure;
 use crate::session::Reading;
@@ -23,7 +23,15 @@ pub(crate) struct TableColumn {
     /// Whether it is another name of the rowid, and so always an integer.
     is_rowid: bool,
     generated: Generated,
-    references: Option<String>,
+    references: Option<Reference>,
+}
+
+/// What a foreign key refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reference {
+    table: String,
+    /// None where it is the primary key.
+    column: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +59,16 @@ pub(crate) fn shown_columns(reading: &Reading<'_>, table: &Table) -> Result<Vec<
     }
     if table.kind == Kind::View && reading.is_shown() {
         reading.stand_for(None)?;
+        // What SQLite has of the columns of a view that reads past what is shown would tell of them.
+        tried(reading, table)?;
         let (schema, name) = reading.place(table);
         let again = Table { schema, name, ..table.clone() };
         return Ok(columns(reading, &again)?.into_iter().map(|column| column.describe(table)).collect());
     }
     let mut shown = Vec::new();
-    for column in columns(reading, table)? {
+    for mut column in columns(reading, table)? {
         let mask = reading.mask(table, &column.name);
+        column.references = column.references.filter(|target| is_told(reading, table, target));
         let mut column = column.describe(table);
         match mask {
             None => {}
@@ -99,15 +110,18 @@ pub(crate) fn columns_of(connection: &Connection, table: &Table) -> rusqlite::Re
     Ok(columns)
 }
 
-/// What columns refer to, as `table(column)`, by their names in lower case.
-fn references(connection: &Connection, table: &Table) -> rusqlite::Result<HashMap<String, String>> {
+/// Whether callers are told that a column of `table` refers to `target`, which may be nothing that they see.
+fn is_told(reading: &Reading<'_>, table: &Table, target: &Reference) -> bool {
+    reading.shown().is_none_or(|shown| !shown.denies(&table.schema, &target.table, target.column.as_deref()))
+}
+
+/// What columns refer to, by their names in lower case.
+fn references(connection: &Connection, table: &Table) -> rusqlite::Result<HashMap<String, Reference>> {
     let mut statement =
         connection.prepare("SELECT \"from\", \"table\", \"to\" FROM pragma_foreign_key_list(?1, ?2)")?;
     let rows = statement.query_map([&table.name, &table.schema], |row| {
-        let (from, to_table, to): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        // Without a column the primary key is meant.
-        let target = to.map_or_else(|| to_table.clone(), |to| format!("{to_table}({to})"));
-        Ok((from.to_lowercase(), target))
+        let from: String = row.get(0)?;
+        Ok((from.to_lowercase(), Reference { table: row.get(1)?, column: row.get(2)? }))
     })?;
     rows.collect()
 }
@@ -158,7 +172,10 @@ impl TableColumn {
         if self.generated != Generated::No {
             notes.push("generated".to_owned());
         }
-        notes.extend(self.references.as_ref().map(|target| format!("references {target}")));
+        notes.extend(self.references.map(|target| match target.column {
+            Some(column) => format!("references {}({column})", target.table),
+            None => format!("references {}", target.table),
+        }));
         Column {
             nullable: !self.is_not_null && !is_key,
             type_name: if self.declared.is_empty() { "any".to_owned() } else { self.declared },

@@ -10,7 +10,7 @@ use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use crate::failure::{Failure, words};
 use crate::session::Reading;
-use crate::shown::Sight;
+use crate::shown::{Sight, not_over_what_is_shown};
 pub(crate) use column::{TableColumn, columns, columns_of, shown_columns};
 
 /// Tables that an error names at most.
@@ -106,7 +106,7 @@ pub(crate) fn catalog(reading: &Reading<'_>) -> Result<Catalog, Failure> {
         counts.extend(counted.into_iter().map(|(table, rows)| ((file.schema.clone(), table), rows)));
     }
     let listed = list(reading)?;
-    if listed.iter().any(|table| table.kind == Kind::View) {
+    if listed.iter().any(|table| table.kind != Kind::Table) {
         reading.stand_for(None)?;
     }
     let mut tables: Vec<TableEntry> = listed
@@ -143,19 +143,35 @@ fn rows_counted(connection: &Connection, schema: &str) -> rusqlite::Result<Vec<(
 
 /// Whether a table can be read, so far as that is seen without reading it.
 fn status(reading: &Reading<'_>, table: &Table) -> TableStatus {
-    if let Some(Sight::Barred(error)) = reading.sight(table) {
-        return TableStatus::Unreadable(error.message().to_owned());
-    }
-    // What is behind a view of ours is not tried: the reason would be of the table itself.
-    if table.kind == Kind::Table || table.kind == Kind::Virtual && reading.sight(table).is_some() {
+    let is_barred = matches!(reading.sight(table), Some(Sight::Barred(_)));
+    if table.kind == Kind::Table && !is_barred {
         return TableStatus::Readable;
     }
-    let (schema, name) = reading.place(table);
-    match reading.prepare(&format!("SELECT * FROM {}.{}", quoted(&schema), quoted(&name))) {
-        Ok(_) => TableStatus::Readable,
+    match tried(reading, table) {
+        Ok(()) => TableStatus::Readable,
         Err(Failure::Sqlite(error)) => TableStatus::Unreadable(words(&error)),
+        Err(Failure::Told(error)) => {
+            tracing::debug!(table = table.name, reason = error.detail(), "a table cannot be read");
+            TableStatus::Unreadable(error.message().to_owned())
+        }
         Err(failure) => TableStatus::Unreadable(failure.to_string()),
     }
+}
+
+/// Plans to read all of `table`, before which what stands for it stands.
+///
+/// # Errors
+/// Why it cannot be read, in words that tell nothing of what is not shown.
+pub(crate) fn tried(reading: &Reading<'_>, table: &Table) -> Result<(), Failure> {
+    if let Some(Sight::Barred(error)) = reading.sight(table) {
+        return Err(Failure::Told(error.clone()));
+    }
+    let (schema, name) = reading.place(table);
+    let prepared = reading.prepare(&format!("SELECT * FROM {}.{}", quoted(&schema), quoted(&name)));
+    prepared.map(drop).map_err(|failure| match reading.is_shown() && failure.is_in_their_words() {
+        true => Failure::Told(not_over_what_is_shown(reading.files, table, &failure.to_string())),
+        false => failure,
+    })
 }
 
 /// The table that a caller means by `name`: as the catalog has it, or bare where only one file has such a table.

@@ -8,6 +8,7 @@
 //! - `complaints`: the words of errors
 //! - `policies`: row policies: what those see who are bound by them, and what they try
 //! - `hidden`: random questions of those, beside the same over a copy without what is hidden
+//! - `names`: names of what is denied, in texts of SQLite's
 //! - `several`: several files as one database
 //! - `views`: row policies of views, and of all tables at once
 //! - `writers`: reading beside a program that writes
@@ -22,6 +23,7 @@ mod broken;
 mod catalogs;
 mod complaints;
 mod hidden;
+mod names;
 mod policies;
 mod pools;
 #[path = "../../../../tests/slt/replay.rs"]

@@ -90,7 +90,7 @@ impl Node {
         Self { principal, ..self.clone() }
     }
 
-    async fn of_owner(&self, sql: &str) -> String {
+    pub(crate) async fn of_owner(&self, sql: &str) -> String {
         let statement = Statement::of_owner(sql, Vec::new(), SqlDialect::Sqlite);
         told(self.run(&statement).await)
     }

@@ -1,5 +1,5 @@
-//! The scripts of `tests/slt`, replayed on the same data in a SQLite file. What it has not, or has otherwise, is said in
-//! them.
+//! The scripts of `tests/slt`, replayed on the same data in a SQLite file. What it has not, or has otherwise, is said
+//! in them.
 
 use std::time::Duration;
 

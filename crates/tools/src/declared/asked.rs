@@ -47,8 +47,8 @@ impl AskedParameters {
     /// The arguments of `job`, and what the person gave for those that are left out.
     ///
     /// # Errors
-    /// `InvalidArguments` when there is no way to ask, and when the answers do not fit; `Forbidden` when the person gives
-    /// none; those of [`ReplySender::ask`].
+    /// `InvalidArguments` when there is no way to ask, and when the answers do not fit; `Forbidden` when the person
+    /// gives none; those of [`ReplySender::ask`].
     pub(super) async fn complete<'a>(
         &self,
         job: &'a Job,

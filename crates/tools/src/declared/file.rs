@@ -1,7 +1,7 @@
 //! A declared file: read inline as far as it fits, and kept as a stored result where it does not.
 //!
-//! What is answered and what is kept are read from one open file, so that nobody can put another one in its place between
-//! the two.
+//! What is answered and what is kept are read from one open file, so that nobody can put another one in its place
+//! between the two.
 
 use std::fs::Metadata as Facts;
 use std::os::unix::fs::MetadataExt;

@@ -30,8 +30,8 @@ pub fn rows_handler(node: Arc<NodeView>, database: String, source: impl RowsSour
     Arc::new(RowsHandler { node, database, source })
 }
 
-/// `tool` with the arguments that every tool with a table has, beside its own: in which form the rows come, and by which
-/// way.
+/// `tool` with the arguments that every tool with a table has, beside its own: in which form the rows come, and by
+/// which way.
 ///
 /// # Errors
 /// When one of its own has such a name.

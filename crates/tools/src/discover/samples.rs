@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ListBuilder, RecordBatch, StringBuilder};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::array::{ArrayRef, ListBuilder, RecordBatch, StringBuilder};
 use futures::TryStreamExt;
 use tidegate_core::{Error, Job};
-use tidegate_query::{Column, Database, Rows, Statement};
+use tidegate_query::{Column, Database, Rows, Statement, Texts};
 
 /// Examples per column that may be asked for.
 pub(crate) const SAMPLES_MAX: usize = 20;
@@ -43,7 +42,7 @@ pub(crate) async fn examples(
 ) -> Result<Vec<Vec<String>>, Error> {
     let batches: Vec<RecordBatch> =
         first_rows(database, table, ROWS_READ_MAX, job).await?.batches.try_collect().await?;
-    columns.iter().map(|column| distinct(&batches, &column.name, wanted.min(SAMPLES_MAX))).collect()
+    Ok(columns.iter().map(|column| distinct(&batches, &column.name, wanted.min(SAMPLES_MAX))).collect())
 }
 
 /// The first rows of `table`.
@@ -59,26 +58,22 @@ pub(crate) async fn first_rows(
     plan.run(job).await
 }
 
-fn distinct(batches: &[RecordBatch], column: &str, wanted: usize) -> Result<Vec<String>, Error> {
+fn distinct(batches: &[RecordBatch], column: &str, wanted: usize) -> Vec<String> {
     let mut examples: Vec<String> = Vec::new();
-    let options = FormatOptions::default();
-    for array in batches.iter().filter_map(|batch| batch.column_by_name(column)) {
-        let values = ArrayFormatter::try_new(array, &options).map_err(unprintable)?;
-        for row in (0..array.len()).filter(|row| array.is_valid(*row)) {
+    for batch in batches {
+        let Ok(position) = batch.schema_ref().index_of(column) else { continue };
+        let texts = Texts::of(batch.schema_ref().field(position), batch.column(position).as_ref());
+        for value in (0..batch.num_rows()).filter_map(|row| texts.get(row)) {
             if examples.len() >= wanted {
-                return Ok(examples);
+                return examples;
             }
-            let example = shorten(values.value(row).try_to_string().map_err(unprintable)?);
+            let example = shorten(value);
             if !examples.contains(&example) {
                 examples.push(example);
             }
         }
     }
-    Ok(examples)
-}
-
-fn unprintable(error: arrow::error::ArrowError) -> Error {
-    Error::internal(format!("a sample value cannot be shown: {error}"))
+    examples
 }
 
 fn shorten(example: String) -> String {

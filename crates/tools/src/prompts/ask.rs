@@ -44,9 +44,9 @@ impl Handler for Ask {
         let text = format!(
             "{question}\n\n\
              Answer this from the database {:?}, which speaks {}. These are its tables and columns:\n\n{}\n\
-             If a column's values matter for the question, look at them first with get_schema (samples=5). Let the database \
-             filter and aggregate, with query or sql, and check that the result is plausible. Give the answer first, then \
-             the query that gave it, then what it leaves out (nulls, missing rows, assumptions).",
+             If a column's values matter for the question, look at them first with get_schema (samples=5). Let the \
+             database filter and aggregate, with query or sql, and check that the result is plausible. Give the answer \
+             first, then the query that gave it, then what it leaves out (nulls, missing rows, assumptions).",
             database.name(),
             database.dialect().name(),
             overview(&**database, &job).await?,

@@ -55,10 +55,10 @@ impl Handler for ExplainSlowQuery {
         let text = format!(
             "This query of the database {:?}, which speaks {}, is slow:\n\n{sql}\n\n{plan}\n\n\
              These are the tables and columns:\n\n{tables}\n\
-             Say which steps of the plan cost most and why: rows that are read and not needed, large inputs that are sorted \
-             or joined, conditions that nothing helps to find rows by. Then give the query as it answers the same with less \
-             work, having compared the plans with explain, and say what the database's owner could do besides. Do not run \
-             the slow query itself.",
+             Say which steps of the plan cost most and why: rows that are read and not needed, large inputs that are \
+             sorted or joined, conditions that nothing helps to find rows by. Then give the query as it answers the \
+             same with less work, having compared the plans with explain, and say what the database's owner could do \
+             besides. Do not run the slow query itself.",
             database.name(),
             database.dialect().name(),
         );

@@ -66,8 +66,8 @@ struct Lister(Arc<NodeView>);
 impl ResourceLister for Lister {
     async fn list(&self, principal: &Principal) -> Result<Vec<Resource>, Error> {
         let template = bare(&self.0);
-        // Nobody can tell here where a principal calls from. Those who showed nothing and are told apart by their addresses
-        // find none.
+        // Nobody can tell here where a principal calls from. Those who showed nothing and are told apart by their
+        // addresses find none.
         let origin = Origin { transport: TransportKind::CommandLine, peer: None };
         let jobs = self.0.jobs()?.list(&Caller::new(Arc::new(principal.clone()), origin));
         let open = jobs.iter().filter(|job| !job.state.has_ended()).take(JOBS_LISTED_MAX);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::fake::{ask, node, shop, unreachable};
+use crate::fake::{ask, mixed, node, shop, unreachable};
 
 #[tokio::test]
 async fn databases_are_listed_with_their_state() {
@@ -71,6 +71,13 @@ async fn samples_are_distinct_values() {
     name,type,nullable,comment,samples
     name,UTF8,false,,"[""Ann"",""Bob""]"
     "#);
+}
+
+#[tokio::test]
+async fn samples_of_values_with_types_of_their_own_are_those_values() {
+    let registry = node([mixed()]);
+    let arguments = json!({"table": "values", "samples": 5, "extract": "samples"});
+    assert_eq!(ask(&registry, "get_schema", arguments).await, r#"[["north","10","two\nlines","YWI="]]"#);
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, UnionArray};
+use arrow::datatypes::{DataType, Field, SchemaRef, UnionFields};
 use async_trait::async_trait;
 use futures::StreamExt;
 use serde_json::{Map, Value};
@@ -52,6 +52,25 @@ pub(crate) fn shop() -> FakeDatabase {
             table("odd \"name\", 2024", Ok(customers)),
             FakeTable { comment: Some("One row an order"), ..table("orders", Ok(orders)) },
         ]),
+    }
+}
+
+/// A table whose values have types of their own, as those of SQLite have.
+pub(crate) fn mixed() -> FakeDatabase {
+    let members = [("integer", DataType::Int64), ("text", DataType::Utf8), ("blob", DataType::Binary)];
+    let fields: UnionFields =
+        (0_i8..).zip(members.map(|(name, kind)| Arc::new(Field::new(name, kind, true)))).collect();
+    let children: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from(vec![10])),
+        Arc::new(StringArray::from(vec!["north", "two\nlines"])),
+        Arc::new(BinaryArray::from_opt_vec(vec![None, Some(b"ab")])),
+    ];
+    let (types, offsets) = (vec![1, 0, 2, 1, 2], vec![0, 0, 0, 1, 1]);
+    let any: ArrayRef = Arc::new(UnionArray::try_new(fields, types.into(), Some(offsets.into()), children).unwrap());
+    let batch = RecordBatch::try_from_iter_with_nullable([("any", any, true)]).unwrap();
+    FakeDatabase {
+        name: "mixed",
+        tables: Ok(vec![FakeTable { name: "values", batch: Ok(batch), comment: None, is_endless: false }]),
     }
 }
 

@@ -4,7 +4,8 @@
 //! - `list`: what a client is told about the tools, and what that costs.
 //! - `tokens`: what a catalog of a hundred tables costs.
 //! - `discover`, `ask`, `operate`: the tools by what they are for.
-//! - `resources`, `prompts`: the other ways in; `stored_results`: what is kept of answers; `toolset`: tools that are called by another one.
+//! - `resources`, `prompts`: the other ways in; `stored_results`: what is kept of answers; `toolset`: tools that are
+//!   called by another one.
 //! - `declared_http`, `declared_resources`: what a configuration declares; `declared_files`: its large files;
 //!   `declared_asking`: what its tools ask the person behind a call.
 

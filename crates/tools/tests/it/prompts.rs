@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{Registry, Role, Target};
 
-use crate::fake::{call, gather, node, shop, unreachable};
+use crate::fake::{call, gather, mixed, node, shop, unreachable};
 
 async fn prompt(registry: &Arc<Registry>, name: &str, arguments: Value) -> String {
     match registry.call(call(Target::Prompt(name.to_owned()), arguments)) {
@@ -110,6 +110,8 @@ async fn a_table_comes_with_its_columns_and_examples() {
     Valid choices: orders
     "#);
     insta::assert_snapshot!(ask("broken").await, @"line 3 has 4 fields, not 3");
+    let of_sqlite = prompt(&node([mixed()]), "summarise_table", json!({"table": "values"})).await;
+    assert!(of_sqlite.contains(r#": "north", "10", "two\nlines""#), "{of_sqlite}");
 }
 
 #[tokio::test(start_paused = true)]

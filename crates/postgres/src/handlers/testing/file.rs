@@ -61,8 +61,8 @@ fn refusal(statement: &ScriptStatement<'_>) -> Option<String> {
     let ends = ends.or_else(|| (first(&["ROLLBACK"]) && !statement.has_word("TO")).then_some("ROLLBACK"));
     if let Some(word) = ends {
         return Some(format!(
-            "{word} is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO and \
-             RELEASE may stand in it"
+            "{word} is refused: a test file is one transaction, which is rolled back after it; SAVEPOINT, ROLLBACK TO \
+             and RELEASE may stand in it"
         ));
     }
     let copies = first(&["COPY"]) && (statement.has_word("STDIN") || statement.has_word("STDOUT"));

@@ -85,7 +85,8 @@ impl Run {
         }
     }
 
-    /// Rolls back and closes the connection. What was found but stood in no row is a result too, if the run came to its end.
+    /// Rolls back and closes the connection. What was found but stood in no row is a result too, if the run came to its
+    /// end.
     pub(super) async fn end(mut self, is_whole: bool) -> Vec<TestResult> {
         if is_whole {
             // Without an answer there is nothing to add; the failure that led to it is a result already.
@@ -133,7 +134,8 @@ impl Run {
         }
     }
 
-    /// Runs a statement of ours about the savepoint. That it fails says that the transaction is not the one that it was.
+    /// Runs a statement of ours about the savepoint. That it fails says that the transaction is not the one that it
+    /// was.
     async fn savepoint(&mut self, sql: &str, statement: &ScriptStatement<'_>) -> Result<(), Ended> {
         let Err(error) = self.connected.client().batch_execute(sql).await else { return Ok(()) };
         let failure = match error.as_db_error() {

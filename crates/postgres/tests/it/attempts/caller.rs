@@ -8,7 +8,8 @@ use tokio_postgres::{Client, NoTls};
 
 use super::traces::{State, Traces, between, state};
 
-/// What a caller may not read, whatever it says: a file of the server, a verifier of a password, and what the scene hides.
+/// What a caller may not read, whatever it says: a file of the server, a verifier of a password, and what the scene
+/// hides.
 const SECRETS: [&str; 5] =
     ["root:x:0:0", "SCRAM-SHA-256$", "what the vault holds", "what the superuser asks", "what another caller asks"];
 
@@ -100,8 +101,8 @@ impl Caller for PlainCaller {
     }
 }
 
-/// Says what an engine says before each statement: who asks. It takes the transaction's first snapshot as well, after which
-/// its access mode may not be widened.
+/// Says what an engine says before each statement: who asks. It takes the transaction's first snapshot as well, after
+/// which its access mode may not be widened.
 async fn prologue(client: &Client) -> State {
     client.query_one("SELECT set_config('tidegate.probe', 'here', true)", &[]).await.unwrap();
     state(client, WITHIN).await.unwrap()

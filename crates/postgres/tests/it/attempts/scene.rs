@@ -40,8 +40,8 @@ const ROLE: &str = "
 /// Extensions that give an attempt something to call, where the server brings them.
 const EXTENSIONS: [&str; 6] = ["dblink", "lo", "pageinspect", "pg_prewarm", "pgstattuple", "tablefunc"];
 
-/// Settings that keep the server from changing anything by itself, and let the role in without a password: its check in a
-/// debug build takes longer than all of an attempt.
+/// Settings that keep the server from changing anything by itself, and let the role in without a password: its check in
+/// a debug build takes longer than all of an attempt.
 const QUIET: [&str; 4] = [
     "ALTER SYSTEM SET autovacuum = off",
     "COPY (SELECT 'local all all trust') TO '{data}/pg_hba.conf'",

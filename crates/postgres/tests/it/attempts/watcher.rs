@@ -103,8 +103,9 @@ impl Watcher {
     }
 }
 
-/// The statement that tells the state of all tables: of the database's own by a checksum over their rows, of the server's
-/// by the place of each row and the transaction that wrote it. Schemas for temporary tables stay once they were made, empty.
+/// The statement that tells the state of all tables: of the database's own by a checksum over their rows, of the
+/// server's by the place of each row and the transaction that wrote it. Schemas for temporary tables stay once they
+/// were made, empty.
 async fn tables_sql(watcher: &Client) -> String {
     let tables = "
         SELECT oid::regclass::text, relnamespace <> 'pg_catalog'::regnamespace, relisshared FROM pg_class

@@ -32,7 +32,8 @@ async fn an_upgrade_from_each_earlier_version_equals_a_new_installation() {
         let added = if version == 1 { vec![4, 17] } else { vec![4] };
         assert!(steps.starts_with(&added) && steps.ends_with(&[1000 + Layer::VERSION]), "{change:?}");
         assert!(change.was_installed && change.functions_replaced > 0, "{change:?}");
-        // What was registered before is called as it was, and is what this version makes of it when it is registered again.
+        // What was registered before is called as it was, and is what this version makes of it when it is registered
+        // again.
         assert_eq!(ground.call("greet").await, r#"[{"text": "hello", "type": "text"}]"#);
         ground.register().await;
         // Databases and roles of the tests are named after their number.

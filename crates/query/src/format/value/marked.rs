@@ -1,7 +1,7 @@
 //! Values that mean more than their Arrow type says: numbers and JSON kept as text, UUIDs kept as bytes.
 //!
-//! Numbers and JSON go into JSON as they are. Text that is not what its mark says becomes a string, so that an answer is
-//! JSON whoever marked the field.
+//! Numbers and JSON go into JSON as they are. Text that is not what its mark says becomes a string, so that an answer
+//! is JSON whoever marked the field.
 
 use arrow::array::{Array, ArrayAccessor, AsArray, FixedSizeBinaryArray};
 use arrow::datatypes::{DataType, Field};
@@ -68,8 +68,8 @@ fn write_on_one_line(document: &str, out: &mut String) {
 /// The most digits before the point for which any number is below the greatest float, so that every reader takes it.
 const WHOLE_DIGITS_MAX: usize = 308;
 
-/// Whether `text` is a number of JSON, without an exponent, for which readers have room: some refuse a whole document for
-/// one number beyond floats.
+/// Whether `text` is a number of JSON, without an exponent, for which readers have room: some refuse a whole document
+/// for one number beyond floats.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

@@ -9,6 +9,7 @@ mod nested;
 mod number;
 mod temporal;
 mod text;
+mod texts;
 
 use arrow::array::{Array, AsArray, BooleanArray, UnionArray};
 use arrow::datatypes::{
@@ -18,6 +19,7 @@ use arrow::util::display::array_value_to_string;
 
 pub(crate) use marked::field_cell;
 pub(crate) use text::{write_escaped, write_json_string, write_on_one_line};
+pub use texts::Texts;
 
 /// The values of one column of one batch.
 pub(crate) trait Cell: Send + Sync {

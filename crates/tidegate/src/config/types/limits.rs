@@ -114,19 +114,19 @@ pub(crate) struct ToolLimitsEntry {
     pub(crate) inline_bytes: Option<SizeBound>,
     /// After how long without a word a call becomes a task, where the client comes back for its result.
     pub(crate) task_after: Option<Time>,
-    /// Calls a second of all callers together.
+    /// Calls a second of each tenant, and of all callers together who have none.
     pub(crate) requests_per_second: Option<f64>,
-    /// Calls of all callers that may come at once; those of a second unless said.
+    /// Calls of these that may come at once; those of a second unless said.
     pub(crate) burst: Option<u32>,
     /// Calls of all callers that run at the same time; more of them wait.
     pub(crate) running_calls: Option<usize>,
     /// Calls of all callers that wait; more of them are refused.
     pub(crate) waiting_calls: Option<usize>,
-    /// Rows answered to all callers in a day.
+    /// Rows answered to each tenant in a day, and to all callers together who have none.
     pub(crate) rows_per_day: Option<u64>,
-    /// Size of what is answered to all callers in a day.
+    /// Size of what is answered to these in a day.
     pub(crate) bytes_per_day: Option<Size>,
-    /// Seconds for which its calls run in a day, each counted by itself.
+    /// Seconds for which their calls of it run in a day, each counted by itself.
     pub(crate) query_seconds_per_day: Option<u64>,
 }
 

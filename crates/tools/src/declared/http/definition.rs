@@ -54,7 +54,8 @@ pub struct HttpArgument {
 /// Something that is wrong in the configuration of http tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpProblem {
-    /// Which field, as a path within the tool's `http` (`headers.X-Key`, `query.limit`) or the whole (`http.allow_hosts[2]`).
+    /// Which field, as a path within the tool's `http` (`headers.X-Key`, `query.limit`) or the whole
+    /// (`http.allow_hosts[2]`).
     pub field: String,
     /// What is wrong.
     pub wrong: String,
