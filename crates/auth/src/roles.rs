@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{Grants, Principal, Proof, nearest};
+use tidegate_core::{Grants, ImpliedScopes, Principal, Proof, nearest};
 
 use crate::gate::GateError;
 use crate::role::Role;
@@ -60,9 +60,10 @@ impl Roles {
         self.by_name.contains_key(name)
     }
 
-    /// The roles that a token with these claims holds.
-    pub(crate) fn given_by(&self, claims: &Map<String, Value>) -> BTreeSet<String> {
-        self.by_name.values().filter(|role| role.is_given_by(claims)).map(|role| role.name.clone()).collect()
+    /// The roles that a token with these claims holds, where scopes imply each other as `implied` says.
+    pub(crate) fn given_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> BTreeSet<String> {
+        let held = self.by_name.values().filter(|role| role.is_given_by(claims, implied));
+        held.map(|role| role.name.clone()).collect()
     }
 
     /// Who holds the roles of these names.

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tidegate_core::{Principal, Proof};
+use tidegate_core::{ImpliedScopes, Principal, Proof};
 
 use crate::clock::Clock;
 use crate::digest::{Digest, sha256};
@@ -41,6 +41,7 @@ pub(crate) struct Tokens {
     verifier: Verifier,
     source: Source,
     memory: Memory,
+    implied_scopes: Arc<ImpliedScopes>,
     clock: Clock,
 }
 
@@ -59,6 +60,7 @@ impl Tokens {
     /// When tokens cannot be checked in that way.
     pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
+        let implied_scopes = options.implied_scopes.clone();
         // What is wrong with the rest is told first.
         let verifier = Verifier::new(options)?;
         let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(Source::Fixed);
@@ -81,7 +83,7 @@ impl Tokens {
             }
             TokenKey::Introspection(options) => Source::Asked(Box::new(Introspector::new(options)?)),
         };
-        Ok(Self { verifier, source, memory: Memory::default(), clock })
+        Ok(Self { verifier, source, memory: Memory::default(), implied_scopes, clock })
     }
 
     /// Begins what goes on in the background.
@@ -200,10 +202,11 @@ impl Tokens {
         epoch: u64,
         roles: &Roles,
     ) -> Arc<Principal> {
-        let names = roles.given_by(&verified.claims);
+        let names = roles.given_by(&verified.claims, &self.implied_scopes);
         let principal = Arc::new(Principal {
             tenant: verified.tenant,
             claims: verified.claims,
+            implied_scopes: self.implied_scopes.clone(),
             ..roles.principal(verified.subject, Proof::Token, names)
         });
         self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);

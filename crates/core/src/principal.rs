@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value};
 
 use crate::grants::Grants;
+use crate::scopes::{ImpliedScopes, SCOPE_CLAIMS};
 
 /// How the principal's identity was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +53,8 @@ pub struct Principal {
     pub grants: Arc<Grants>,
     /// Further claims, as the token carried them.
     pub claims: Map<String, Value>,
+    /// Which of its token's scopes stand for others too.
+    pub implied_scopes: Arc<ImpliedScopes>,
     /// How it was proven.
     pub proof: Proof,
     /// The configuration that its grants come from. It reaches the entries of the same one only, so that grants of
@@ -76,19 +79,14 @@ impl Principal {
 
     /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
     pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
-        let (tenant, roles, claims) = (None, BTreeSet::new(), Map::new());
-        Self { subject: subject.into(), tenant, roles, grants, claims, proof, generation: 0 }
+        let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
+        Self { subject: subject.into(), tenant, roles, grants, claims, implied_scopes, proof, generation: 0 }
     }
 
-    /// Whether its token carries all of these OAuth scopes (claim `scope`, or `scp` as some issuers call it).
+    /// Whether its token carries all of these OAuth scopes, or broader ones that imply them.
     pub fn has_scopes(&self, wanted: &[String]) -> bool {
-        let carries = |claim: &Value, scope: &str| match claim {
-            Value::String(words) => words.split(' ').any(|word| word == scope),
-            Value::Array(scopes) => scopes.iter().any(|one| one == scope),
-            _ => false,
-        };
-        let claims: Vec<&Value> = ["scope", "scp"].iter().filter_map(|name| self.claims.get(*name)).collect();
-        wanted.iter().all(|scope| claims.iter().any(|claim| carries(claim, scope)))
+        let claims: Vec<&Value> = SCOPE_CLAIMS.iter().filter_map(|name| self.claims.get(*name)).collect();
+        wanted.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.are_in(claim, scope)))
     }
 
     /// Whether both are the same somebody. A key and a token may carry the same name.

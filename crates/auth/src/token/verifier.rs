@@ -55,7 +55,7 @@ struct Header {
 
 impl Verifier {
     pub(super) fn new(options: TokenOptions) -> Result<Self, TokenOptionsError> {
-        let TokenOptions { key, issuer, audiences, algorithms, leeway_seconds, tenant_claim } = options;
+        let TokenOptions { key, issuer, audiences, algorithms, leeway_seconds, tenant_claim, .. } = options;
         if issuer.is_empty() {
             return Err(TokenOptionsError::NoIssuer);
         }

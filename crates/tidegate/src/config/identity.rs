@@ -1,6 +1,7 @@
 //! From what the file says of callers to the gate that they pass.
 
 mod callers;
+mod scopes;
 mod tokens;
 
 use std::collections::BTreeSet;

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use serde_json::json;
-use tidegate_core::Unauthenticated;
+use tidegate_core::{Unauthenticated, is_scope};
 
 use super::Door;
 use super::response::json;
@@ -100,11 +100,6 @@ fn metadata_of(resource: &Uri) -> String {
     // What was a path before is one with a path before it.
     parts.path_and_query = format!("{WELL_KNOWN}{path}").parse().ok();
     Uri::from_parts(parts).map(|uri| uri.to_string()).unwrap_or_default()
-}
-
-/// Whether `text` is a scope token (RFC 6749, 3.3).
-fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
 /// Whether the metadata are asked for: everybody may read them, also pages of others.

@@ -26,6 +26,7 @@ pub(super) fn tokens(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Pr
         options.leeway_seconds = u32::try_from(leeway.0.as_secs()).unwrap_or(u32::MAX);
     }
     options.tenant_claim.clone_from(&entry.tenant_claim);
+    options.implied_scopes = super::scopes::implied(entry, &loaded.config, problems);
     Some(options)
 }
 

@@ -1,5 +1,6 @@
 //! Roles, and how callers prove who they are.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -106,6 +107,10 @@ pub(crate) struct TokensEntry {
     pub(crate) leeway: Option<Time>,
     /// The claim that names the caller's tenant.
     pub(crate) tenant_claim: Option<String>,
+    /// Scopes that imply others: {admin: [write], write: [read]}. A token that carries one counts as one that carries all
+    /// that it implies, also by way of others.
+    #[serde(default)]
+    pub(crate) implied_scopes: BTreeMap<String, Vec<String>>,
 }
 
 /// Where the issuer is asked about tokens (RFC 7662), and as whom.

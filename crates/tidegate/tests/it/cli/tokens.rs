@@ -1,5 +1,6 @@
 //! Signed tokens over HTTP: a good one reaches what its claims give, and a bad one learns nothing.
 
+mod scopes;
 mod signer;
 mod tenants;
 
