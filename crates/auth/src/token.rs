@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tidegate_core::{ImpliedScopes, Principal, Proof};
+use tidegate_core::{ImpliedScopes, Principal, Proof, is_bearer};
 
 use crate::clock::Clock;
 use crate::digest::{Digest, sha256};
@@ -174,7 +174,7 @@ impl Tokens {
         now: DateTime<Utc>,
         roles: &Roles,
     ) -> Option<Arc<Principal>> {
-        if !is_token_text(token) || introspector.was_refused(&digest, seconds_of(now)) {
+        if !is_bearer(token) || introspector.was_refused(&digest, seconds_of(now)) {
             return None;
         }
         let find = async {
@@ -212,12 +212,6 @@ impl Tokens {
         self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
         principal
     }
-}
-
-/// Whether `token` has the form of a bearer token ([RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-2.1)).
-fn is_token_text(token: &str) -> bool {
-    let bare = token.trim_end_matches('=');
-    !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
 fn seconds_of(time: DateTime<Utc>) -> Seconds {

@@ -49,7 +49,7 @@ pub use access::{Access, Acl, Network, OnlyFor};
 pub use answer_format::AnswerFormat;
 pub use asking::Asked;
 pub use auditor::{AuditFigures, AuditLine, AuditedStatement, Auditor};
-pub use authenticator::{Authenticator, ClientCertificate, Credentials, LetEverybodyIn, Unauthenticated};
+pub use authenticator::{Authenticator, ClientCertificate, Credentials, LetEverybodyIn, Unauthenticated, is_bearer};
 pub use call::{Call, LogLevel, Target, Variables};
 pub use caller::{Caller, Toolset};
 pub use completion::{Completer, Completion, CompletionRequest, Reference};

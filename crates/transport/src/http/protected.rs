@@ -134,6 +134,11 @@ impl Published {
                 text.push_str(", error=\"invalid_token\"");
                 published.as_ref().map(|resource| resource.scopes.join(" ")).unwrap_or_default()
             }
+            Challenge::Malformed => {
+                // No scope mends that.
+                text.push_str(", error=\"invalid_request\"");
+                String::new()
+            }
             Challenge::Scopes(scopes) => {
                 text.push_str(", error=\"insufficient_scope\"");
                 scopes.iter().filter(|scope| is_scope(scope)).map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -157,6 +162,8 @@ pub(super) enum Challenge {
     Missing,
     /// A proof that counts.
     Invalid,
+    /// A proof of a form that can be read.
+    Malformed,
     /// OAuth scopes, all of which it would need.
     Scopes(Vec<String>),
 }
@@ -166,6 +173,7 @@ impl From<Unauthenticated> for Challenge {
         match reason {
             Unauthenticated::Missing => Self::Missing,
             Unauthenticated::Invalid => Self::Invalid,
+            Unauthenticated::Malformed => Self::Malformed,
         }
     }
 }

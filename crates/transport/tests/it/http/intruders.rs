@@ -150,6 +150,8 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     let cases = [
         ("garbage", "x".to_owned()),
         ("nothing", String::new()),
+        ("two words", format!("{good} {good}")),
+        ("what no token consists of", "\"x\"".to_owned()),
         ("expired", token(&RSA, "now", &claims_with(json!({"exp": NOW - 300})))),
         ("without an end", token(&RSA, "now", &claims_with(json!({"exp": null})))),
         ("not yet valid", token(&RSA, "now", &claims_with(json!({"nbf": NOW + 300})))),
@@ -176,7 +178,9 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     insta::assert_snapshot!(table, @r#"
     no token                     401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
     garbage                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    nothing                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    nothing                      400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
+    two words                    400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
+    what no token consists of    400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
     expired                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     without an end               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     not yet valid                401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
@@ -190,8 +194,8 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     revoked key                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     key with an end too many     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     long                         401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    another scheme               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    two                          401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    another scheme               401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
+    two                          400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
     "#);
     let told = refusals.0.lock().clone();
     assert_eq!(told.len(), (cases.len() + 3) * WAYS.len());
