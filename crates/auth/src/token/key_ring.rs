@@ -128,7 +128,8 @@ impl Key {
     }
 
     fn checks(&self, algorithm: TokenAlgorithm) -> bool {
-        algorithm.key_kind() == self.kind && self.algorithm.is_none_or(|only| only == algorithm)
+        algorithm.key_kind() == self.kind
+            && self.algorithm.is_none_or(|only| only.for_library() == algorithm.for_library())
     }
 }
 
