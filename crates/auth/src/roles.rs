@@ -26,12 +26,13 @@ pub(crate) struct Roles {
     by_name: BTreeMap<String, Role>,
     shared: Mutex<LruCache<BTreeSet<String>, Arc<Grants>>>,
     generation: u64,
+    gate: u64,
 }
 
 impl Roles {
     /// # Errors
     /// When a role has no name, or two have the same.
-    pub(crate) fn new(roles: Vec<Role>, generation: u64) -> Result<Self, GateError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64, gate: u64) -> Result<Self, GateError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
@@ -42,12 +43,13 @@ impl Roles {
                 return Err(GateError::DuplicateRole { name });
             }
         }
-        Ok(Self { by_name, generation, ..Self::none() })
+        Ok(Self { by_name, generation, gate, ..Self::none() })
     }
 
     /// No roles.
     pub(crate) fn none() -> Self {
-        Self { by_name: BTreeMap::new(), shared: Mutex::new(LruCache::new(SHARED_SETS_MAX)), generation: 0 }
+        let shared = Mutex::new(LruCache::new(SHARED_SETS_MAX));
+        Self { by_name: BTreeMap::new(), shared, generation: 0, gate: 0 }
     }
 
     /// The names of all roles.
@@ -84,9 +86,14 @@ impl Roles {
         Ok(self.principal(subject, proof, names.into_iter().collect()))
     }
 
-    /// The same principal as one of this configuration.
+    /// The same principal as one of this configuration, let in by this gate.
     pub(crate) fn stamped(&self, principal: Principal) -> Principal {
-        Principal { generation: self.generation, ..principal }
+        Principal { generation: self.generation, gate: self.gate, ..principal }
+    }
+
+    /// Whether `principal` was let in by this gate.
+    pub(crate) fn are_of(&self, principal: &Principal) -> bool {
+        self.gate == principal.gate
     }
 
     /// The sum of what the roles of these names grant; names of no role add nothing.

@@ -72,6 +72,12 @@ pub trait Authenticator: Send + Sync + 'static {
         None
     }
 
+    /// Whether `principal` was let in since keys, certificates and all else that proves somebody were looked at last. What
+    /// speaks for it though nothing is shown, as a link does, ends when it was not: it may be the one that was revoked.
+    fn stands_by(&self, _principal: &Principal) -> bool {
+        true
+    }
+
     /// Whether anybody is ever refused; if not, only loopback may be listened on.
     fn is_configured(&self) -> bool;
 }

@@ -41,7 +41,7 @@ impl Proof {
 }
 
 /// Who is calling. Anonymous is a principal too.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Principal {
     /// The name that jobs, logs and quotas go by.
     pub subject: String,
@@ -60,6 +60,18 @@ pub struct Principal {
     /// The configuration that its grants come from. It reaches the entries of the same one only, so that grants of
     /// yesterday never meet entries of today, nor the other way round.
     pub generation: u64,
+    /// Which gate let it in, of those that followed one another; 0 of one that none follows.
+    pub gate: u64,
+}
+
+impl PartialEq for Principal {
+    /// Whichever gates let them in: after keys were read again somebody has the same rights as before.
+    fn eq(&self, other: &Self) -> bool {
+        let Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate: _ } = self;
+        (subject, tenant, proof, generation) == (&other.subject, &other.tenant, &other.proof, &other.generation)
+            && (roles, claims) == (&other.roles, &other.claims)
+            && (grants, implied_scopes) == (&other.grants, &other.implied_scopes)
+    }
 }
 
 impl Principal {
@@ -80,7 +92,8 @@ impl Principal {
     /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
     pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
         let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
-        Self { subject: subject.into(), tenant, roles, grants, claims, implied_scopes, proof, generation: 0 }
+        let (subject, generation, gate) = (subject.into(), 0, 0);
+        Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate }
     }
 
     /// Whether its token carries all of these OAuth scopes, or broader ones that imply them.

@@ -23,6 +23,7 @@ use super::request::Post;
 pub(crate) struct OneKey {
     pub(super) is_revoked: AtomicBool,
     pub(super) generation: AtomicU64,
+    pub(super) gate: AtomicU64,
 }
 
 #[async_trait]
@@ -38,6 +39,10 @@ impl Authenticator for OneKey {
 
     fn local(&self) -> Arc<Principal> {
         Principal::owner()
+    }
+
+    fn stands_by(&self, principal: &Principal) -> bool {
+        self.gate.load(Ordering::SeqCst) == principal.gate
     }
 
     fn is_configured(&self) -> bool {
