@@ -8,12 +8,14 @@ mod key_ring;
 mod memory;
 mod options;
 mod places;
+mod trial;
 mod verifier;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use reqwest::Url;
 use tidegate_core::{ImpliedScopes, Principal, Proof, is_bearer};
 
 use crate::clock::Clock;
@@ -29,6 +31,7 @@ use verifier::{Verdict, Verified, Verifier};
 pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
 pub use error::TokenOptionsError;
 pub use options::{Introspection, TokenKey, TokenOptions};
+pub use trial::{IssuerTrial, IssuerTrouble};
 
 /// Longer tokens are refused before anything is made of them.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -64,7 +67,6 @@ impl Tokens {
         // What is wrong with the rest is told first.
         let verifier = Verifier::new(options)?;
         let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(Source::Fixed);
-        let address = |member, text: &str| parse(text).map_err(|reason| TokenOptionsError::Address { member, reason });
         let fetched = |source| {
             if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
                 let keys = "a public one, as the issuer shows it".to_owned();
@@ -76,12 +78,9 @@ impl Tokens {
             TokenKey::Jwks(jwks) => fixed(FixedKey::Jwks(jwks))?,
             TokenKey::PublicKeyPem(pem) => fixed(FixedKey::PublicKeyPem(pem))?,
             TokenKey::Secret(secret) => fixed(FixedKey::Secret(secret))?,
-            TokenKey::JwksUrl(url) => fetched(KeySource::Url(address("the jwks_url", url)?))?,
-            TokenKey::Discovery => {
-                let url = address("the issuer, whose metadata shall be fetched,", &issuer)?;
-                fetched(KeySource::Discovery { issuer, url })?
-            }
             TokenKey::Introspection(options) => Source::Asked(Box::new(Introspector::new(options)?)),
+            TokenKey::JwksUrl(url) => fetched(key_set(url)?)?,
+            TokenKey::Discovery => fetched(metadata(&issuer)?)?,
         };
         Ok(Self { verifier, source, memory: Memory::default(), implied_scopes, clock })
     }
@@ -212,6 +211,28 @@ impl Tokens {
         self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
         principal
     }
+}
+
+/// Where the issuer shows its keys, if it is asked for them.
+fn key_source(key: &TokenKey, issuer: &str) -> Result<Option<KeySource>, TokenOptionsError> {
+    match key {
+        TokenKey::JwksUrl(url) => key_set(url).map(Some),
+        TokenKey::Discovery => metadata(issuer).map(Some),
+        TokenKey::Jwks(_) | TokenKey::PublicKeyPem(_) | TokenKey::Secret(_) | TokenKey::Introspection(_) => Ok(None),
+    }
+}
+
+fn key_set(url: &str) -> Result<KeySource, TokenOptionsError> {
+    address("the jwks_url", url).map(KeySource::Url)
+}
+
+fn metadata(issuer: &str) -> Result<KeySource, TokenOptionsError> {
+    let url = address("the issuer, whose metadata shall be fetched,", issuer)?;
+    Ok(KeySource::Discovery { issuer: issuer.to_owned(), url })
+}
+
+fn address(member: &'static str, text: &str) -> Result<Url, TokenOptionsError> {
+    parse(text).map_err(|reason| TokenOptionsError::Address { member, reason })
 }
 
 fn seconds_of(time: DateTime<Utc>) -> Seconds {

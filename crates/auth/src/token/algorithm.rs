@@ -155,6 +155,7 @@ impl fmt::Display for TokenAlgorithm {
     }
 }
 
-fn names(algorithms: &[TokenAlgorithm]) -> String {
+/// Their names, with commas between them.
+pub(super) fn names(algorithms: &[TokenAlgorithm]) -> String {
     algorithms.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
 }
