@@ -1,5 +1,7 @@
 //! What is shown wrongly, over every transport: the same answer everywhere, which tells nothing of what there is.
 
+mod outside;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -118,7 +120,8 @@ impl Scene {
         let (good, revoked) = (key("good"), key("gone"));
         file().revoke("gone").unwrap();
         let jwks = json!({"keys": [RSA.jwk_with(json!({"kid": "now", "alg": "RS256", "use": "sig"}))]});
-        let tokens = TokenOptions { ..token_options(TokenKey::Jwks(jwks.to_string()), &[Rs256]) };
+        let tokens = token_options(TokenKey::Jwks(jwks.to_string()), &[Rs256]);
+        let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
         let claims = json!({"sub": "ada"}).as_object().unwrap().clone();
         let role = Role { name: "all".to_owned(), grants: Grants::everything(), claims };
         let options = GateOptions {
@@ -157,6 +160,7 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
         ("not yet valid", token(&RSA, "now", &claims_with(json!({"nbf": NOW + 300})))),
         ("for others", token(&RSA, "now", &claims_with(json!({"aud": "https://other.example"})))),
         ("of others", token(&RSA, "now", &claims_with(json!({"iss": "https://other.example"})))),
+        ("of a tenant without a name", token(&RSA, "now", &claims_with(json!({"tenant": ["north"]})))),
         ("alg none", format!("{}.", message(&json!({"alg": "none", "kid": "now"}), &claims()))),
         ("HS256 by the public key", of_public_key.token_with_header(Hs256, &json!({"alg": "HS256"}), &claims())),
         ("unknown kid", token(&RSA, "later", &claims())),
@@ -186,6 +190,7 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     not yet valid                401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     for others                   401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     of others                    401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    of a tenant without a name   401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     alg none                     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     HS256 by the public key      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     unknown kid                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
