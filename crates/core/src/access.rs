@@ -21,9 +21,9 @@ pub struct Access {
     /// Whether the caller must have shown who it is. Lists hide the entry from those who have not; who calls it all the
     /// same is told to.
     pub asks_who: bool,
-    /// OAuth scopes that the caller's token must carry, **all** of them, or broader ones that imply them. Lists show the entry all the same, and who calls
-    /// it without is told which: so a client can ask its user for more (step-up). Only tokens have scopes; who proves
-    /// itself otherwise is not asked for any, and who shows nothing is asked who it is.
+    /// OAuth scopes that the caller's token must carry, **all** of them, or broader ones that imply them. Lists show the
+    /// entry all the same, and who calls it without is told which: so a client can ask its user for more (step-up). Only
+    /// tokens have scopes; who proves itself otherwise is not asked for any, and who shows nothing is asked who it is.
     pub scopes: Vec<String>,
     /// Whom it is for beyond that, where whoever brought the entry has rights of its own: those of a database's roles.
     pub only_for: Option<OnlyFor>,

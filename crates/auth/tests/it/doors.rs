@@ -87,7 +87,7 @@ fn a_gate_stands_by_those_whom_it_let_in_and_they_are_the_same_when_let_in_again
     assert!(!before.iter().any(|principal| doorkeeper.stands_by(principal)), "their proof may be gone by now");
     let now = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local()];
     assert!(now.iter().all(|principal| doorkeeper.stands_by(principal)));
-    assert_eq!((&now[0].gate == &before[0].gate, &now[0].grants == &before[0].grants), (false, true));
+    assert_eq!((now[0].gate == before[0].gate, now[0].grants == before[0].grants), (false, true));
     assert_eq!(now, before, "nobody is told of a change that is none");
 }
 
