@@ -21,8 +21,9 @@ impl Doorkeeper {
     }
 
     /// Puts `gate` in force. Callers that the old gate let in keep their principals until they show their credentials
-    /// again, which reach nothing of another generation; what the old one remembered of tokens is forgotten. Keys that
-    /// the old one fetched from the same place are handed on, so that nobody waits for them again.
+    /// again, which reach nothing of another generation, and links that they were given end; what the old one remembered
+    /// of tokens is forgotten. Keys that the old one fetched from the same place are handed on, so that nobody waits for
+    /// them again.
     pub fn swap(&self, mut gate: Gate) {
         gate.follow(&self.gate.load());
         gate.start();
@@ -42,6 +43,10 @@ impl Authenticator for Doorkeeper {
 
     fn asserting_headers(&self) -> Option<Arc<[String]>> {
         self.gate.load().asserting_headers()
+    }
+
+    fn stands_by(&self, principal: &Principal) -> bool {
+        self.gate.load().stands_by(principal)
     }
 
     fn is_configured(&self) -> bool {

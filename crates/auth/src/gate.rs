@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -19,6 +20,9 @@ use crate::proxy::{Proxy, ProxyOptions, ProxyOptionsError};
 use crate::role::Role;
 use crate::roles::Roles;
 use crate::token::{TokenOptions, TokenOptionsError, Tokens};
+
+/// The number of the next gate.
+static GATES: AtomicU64 = AtomicU64::new(1);
 
 /// What a gate is made from. The default lets nobody in but the process's own user.
 #[derive(Debug, Default)]
@@ -116,7 +120,7 @@ impl Gate {
     /// # Errors
     /// When the key file cannot be read, tokens cannot be checked as asked, or roles are wrong.
     pub fn new(options: GateOptions) -> Result<Self, GateError> {
-        let roles = Roles::new(options.roles, options.generation)?;
+        let roles = Roles::new(options.roles, options.generation, GATES.fetch_add(1, Ordering::Relaxed))?;
         let keys = options.keys.map(|file| Keys::read(&file, &roles)).transpose()?;
         let tokens = options.tokens.map(|tokens| Tokens::new(tokens, options.clock.clone())).transpose()?;
         let certificates = Certificates::new(options.certificates, &roles)?;
@@ -204,6 +208,10 @@ impl Authenticator for Gate {
 
     fn asserting_headers(&self) -> Option<Arc<[String]>> {
         self.proxy.as_ref().map(Proxy::headers)
+    }
+
+    fn stands_by(&self, principal: &Principal) -> bool {
+        self.roles.are_of(principal)
     }
 
     /// Unless it is open: a gate that lets anonymous callers in was told which roles they have.

@@ -35,4 +35,7 @@ pub use provider::AddressError;
 pub use proxy::{ProxyOptions, ProxyOptionsError};
 pub use role::Role;
 pub use secret::Secret;
-pub use token::{Introspection, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError, UnknownAlgorithm};
+pub use token::{
+    Introspection, IssuerTrial, IssuerTrouble, TokenAlgorithm, TokenKey, TokenOptions, TokenOptionsError,
+    UnknownAlgorithm,
+};

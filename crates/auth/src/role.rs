@@ -1,10 +1,7 @@
 //! What a role is, and which tokens give it.
 
 use serde_json::{Map, Value};
-use tidegate_core::Grants;
-
-/// The claim in which OAuth carries its scopes: words with blanks between them.
-const SCOPE: &str = "scope";
+use tidegate_core::{Grants, ImpliedScopes, SCOPE_CLAIMS};
 
 /// A named set of grants. Keys hold it by name, tokens by their claims.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,29 +13,34 @@ pub struct Role {
     /// What a token must claim to hold it, all of it; if this is empty, no token does.
     ///
     /// A claim fits if it equals the wanted value. Of a wanted list any value is enough, a claimed list must contain
-    /// the wanted value, and `scope` given as text counts as the list of its words.
+    /// the wanted value. Of OAuth scopes (`scope`, `scp`) the words of a text count as a list, and a broader one counts as
+    /// those that it implies.
     pub claims: Map<String, Value>,
 }
 
 impl Role {
-    /// Whether a token with these `claims` holds the role.
-    pub(crate) fn is_given_by(&self, claims: &Map<String, Value>) -> bool {
-        let fits = |(name, wanted): (&String, &Value)| claims.get(name).is_some_and(|had| fits(name, wanted, had));
+    /// Whether a token with these `claims` holds the role, where scopes imply each other as `implied` says.
+    pub(crate) fn is_given_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> bool {
+        let fits = |(name, wanted): (&String, &Value)| {
+            let scopes = SCOPE_CLAIMS.contains(&name.as_str()).then_some(implied);
+            claims.get(name).is_some_and(|had| fits(wanted, had, scopes))
+        };
         !self.claims.is_empty() && self.claims.iter().all(fits)
     }
 }
 
-fn fits(name: &str, wanted: &Value, had: &Value) -> bool {
+/// Whether a claim of `had` is what is `wanted`; one of scopes if it is told which of them imply which.
+fn fits(wanted: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
     match wanted {
-        Value::Array(any_of) => any_of.iter().any(|wanted| contains(name, had, wanted)),
-        wanted => contains(name, had, wanted),
+        Value::Array(any_of) => any_of.iter().any(|wanted| contains(had, wanted, scopes)),
+        wanted => contains(had, wanted, scopes),
     }
 }
 
-fn contains(name: &str, had: &Value, wanted: &Value) -> bool {
-    match had {
-        Value::Array(values) => values.contains(wanted),
-        Value::String(words) if name == SCOPE => words.split(' ').any(|word| wanted == word),
-        had => had == wanted,
+fn contains(had: &Value, wanted: &Value, scopes: Option<&ImpliedScopes>) -> bool {
+    match (had, wanted, scopes) {
+        (had, Value::String(wanted), Some(scopes)) => scopes.are_in(had, wanted),
+        (Value::Array(values), wanted, _) => values.contains(wanted),
+        (had, wanted, _) => had == wanted,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lru::LruCache;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tidegate_core::{Grants, Principal, Proof, nearest};
+use tidegate_core::{Grants, ImpliedScopes, Principal, Proof, nearest};
 
 use crate::gate::GateError;
 use crate::role::Role;
@@ -26,12 +26,13 @@ pub(crate) struct Roles {
     by_name: BTreeMap<String, Role>,
     shared: Mutex<LruCache<BTreeSet<String>, Arc<Grants>>>,
     generation: u64,
+    gate: u64,
 }
 
 impl Roles {
     /// # Errors
     /// When a role has no name, or two have the same.
-    pub(crate) fn new(roles: Vec<Role>, generation: u64) -> Result<Self, GateError> {
+    pub(crate) fn new(roles: Vec<Role>, generation: u64, gate: u64) -> Result<Self, GateError> {
         let mut by_name = BTreeMap::new();
         for role in roles {
             if role.name.is_empty() {
@@ -42,12 +43,13 @@ impl Roles {
                 return Err(GateError::DuplicateRole { name });
             }
         }
-        Ok(Self { by_name, generation, ..Self::none() })
+        Ok(Self { by_name, generation, gate, ..Self::none() })
     }
 
     /// No roles.
     pub(crate) fn none() -> Self {
-        Self { by_name: BTreeMap::new(), shared: Mutex::new(LruCache::new(SHARED_SETS_MAX)), generation: 0 }
+        let shared = Mutex::new(LruCache::new(SHARED_SETS_MAX));
+        Self { by_name: BTreeMap::new(), shared, generation: 0, gate: 0 }
     }
 
     /// The names of all roles.
@@ -60,9 +62,10 @@ impl Roles {
         self.by_name.contains_key(name)
     }
 
-    /// The roles that a token with these claims holds.
-    pub(crate) fn given_by(&self, claims: &Map<String, Value>) -> BTreeSet<String> {
-        self.by_name.values().filter(|role| role.is_given_by(claims)).map(|role| role.name.clone()).collect()
+    /// The roles that a token with these claims holds, where scopes imply each other as `implied` says.
+    pub(crate) fn given_by(&self, claims: &Map<String, Value>, implied: &ImpliedScopes) -> BTreeSet<String> {
+        let held = self.by_name.values().filter(|role| role.is_given_by(claims, implied));
+        held.map(|role| role.name.clone()).collect()
     }
 
     /// Who holds the roles of these names.
@@ -83,9 +86,14 @@ impl Roles {
         Ok(self.principal(subject, proof, names.into_iter().collect()))
     }
 
-    /// The same principal as one of this configuration.
+    /// The same principal as one of this configuration, let in by this gate.
     pub(crate) fn stamped(&self, principal: Principal) -> Principal {
-        Principal { generation: self.generation, ..principal }
+        Principal { generation: self.generation, gate: self.gate, ..principal }
+    }
+
+    /// Whether `principal` was let in by this gate.
+    pub(crate) fn are_of(&self, principal: &Principal) -> bool {
+        self.gate == principal.gate
     }
 
     /// The sum of what the roles of these names grant; names of no role add nothing.

@@ -8,13 +8,15 @@ mod key_ring;
 mod memory;
 mod options;
 mod places;
+mod trial;
 mod verifier;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tidegate_core::{Principal, Proof};
+use reqwest::Url;
+use tidegate_core::{ImpliedScopes, Principal, Proof, is_bearer};
 
 use crate::clock::Clock;
 use crate::digest::{Digest, sha256};
@@ -29,6 +31,7 @@ use verifier::{Verdict, Verified, Verifier};
 pub use algorithm::{TokenAlgorithm, UnknownAlgorithm};
 pub use error::TokenOptionsError;
 pub use options::{Introspection, TokenKey, TokenOptions};
+pub use trial::{IssuerTrial, IssuerTrouble};
 
 /// Longer tokens are refused before anything is made of them.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -41,6 +44,7 @@ pub(crate) struct Tokens {
     verifier: Verifier,
     source: Source,
     memory: Memory,
+    implied_scopes: Arc<ImpliedScopes>,
     clock: Clock,
 }
 
@@ -59,10 +63,10 @@ impl Tokens {
     /// When tokens cannot be checked in that way.
     pub(crate) fn new(options: TokenOptions, clock: Clock) -> Result<Self, TokenOptionsError> {
         let (key, algorithms, issuer) = (options.key.clone(), options.algorithms.clone(), options.issuer.clone());
+        let implied_scopes = options.implied_scopes.clone();
         // What is wrong with the rest is told first.
         let verifier = Verifier::new(options)?;
         let fixed = |key: FixedKey<'_>| KeyRing::read(&key, &algorithms).map(Source::Fixed);
-        let address = |member, text: &str| parse(text).map_err(|reason| TokenOptionsError::Address { member, reason });
         let fetched = |source| {
             if let Some(algorithm) = algorithms.iter().find(|algorithm| algorithm.secret_bytes_min() > 0) {
                 let keys = "a public one, as the issuer shows it".to_owned();
@@ -74,14 +78,11 @@ impl Tokens {
             TokenKey::Jwks(jwks) => fixed(FixedKey::Jwks(jwks))?,
             TokenKey::PublicKeyPem(pem) => fixed(FixedKey::PublicKeyPem(pem))?,
             TokenKey::Secret(secret) => fixed(FixedKey::Secret(secret))?,
-            TokenKey::JwksUrl(url) => fetched(KeySource::Url(address("the jwks_url", url)?))?,
-            TokenKey::Discovery => {
-                let url = address("the issuer, whose metadata shall be fetched,", &issuer)?;
-                fetched(KeySource::Discovery { issuer, url })?
-            }
             TokenKey::Introspection(options) => Source::Asked(Box::new(Introspector::new(options)?)),
+            TokenKey::JwksUrl(url) => fetched(key_set(url)?)?,
+            TokenKey::Discovery => fetched(metadata(&issuer)?)?,
         };
-        Ok(Self { verifier, source, memory: Memory::default(), clock })
+        Ok(Self { verifier, source, memory: Memory::default(), implied_scopes, clock })
     }
 
     /// Begins what goes on in the background.
@@ -172,7 +173,7 @@ impl Tokens {
         now: DateTime<Utc>,
         roles: &Roles,
     ) -> Option<Arc<Principal>> {
-        if !is_token_text(token) || introspector.was_refused(&digest, seconds_of(now)) {
+        if !is_bearer(token) || introspector.was_refused(&digest, seconds_of(now)) {
             return None;
         }
         let find = async {
@@ -200,10 +201,11 @@ impl Tokens {
         epoch: u64,
         roles: &Roles,
     ) -> Arc<Principal> {
-        let names = roles.given_by(&verified.claims);
+        let names = roles.given_by(&verified.claims, &self.implied_scopes);
         let principal = Arc::new(Principal {
             tenant: verified.tenant,
             claims: verified.claims,
+            implied_scopes: self.implied_scopes.clone(),
             ..roles.principal(verified.subject, Proof::Token, names)
         });
         self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
@@ -211,10 +213,26 @@ impl Tokens {
     }
 }
 
-/// Whether `token` has the form of a bearer token ([RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-2.1)).
-fn is_token_text(token: &str) -> bool {
-    let bare = token.trim_end_matches('=');
-    !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
+/// Where the issuer shows its keys, if it is asked for them.
+fn key_source(key: &TokenKey, issuer: &str) -> Result<Option<KeySource>, TokenOptionsError> {
+    match key {
+        TokenKey::JwksUrl(url) => key_set(url).map(Some),
+        TokenKey::Discovery => metadata(issuer).map(Some),
+        TokenKey::Jwks(_) | TokenKey::PublicKeyPem(_) | TokenKey::Secret(_) | TokenKey::Introspection(_) => Ok(None),
+    }
+}
+
+fn key_set(url: &str) -> Result<KeySource, TokenOptionsError> {
+    address("the jwks_url", url).map(KeySource::Url)
+}
+
+fn metadata(issuer: &str) -> Result<KeySource, TokenOptionsError> {
+    let url = address("the issuer, whose metadata shall be fetched,", issuer)?;
+    Ok(KeySource::Discovery { issuer: issuer.to_owned(), url })
+}
+
+fn address(member: &'static str, text: &str) -> Result<Url, TokenOptionsError> {
+    parse(text).map_err(|reason| TokenOptionsError::Address { member, reason })
 }
 
 fn seconds_of(time: DateTime<Utc>) -> Seconds {

@@ -21,9 +21,9 @@ pub struct Access {
     /// Whether the caller must have shown who it is. Lists hide the entry from those who have not; who calls it all the
     /// same is told to.
     pub asks_who: bool,
-    /// OAuth scopes that the caller's token must carry, **all** of them. Lists show the entry all the same, and who calls
-    /// it without is told which: so a client can ask its user for more (step-up). Only tokens have scopes; who proves
-    /// itself otherwise is not asked for any, and who shows nothing is asked who it is.
+    /// OAuth scopes that the caller's token must carry, **all** of them, or broader ones that imply them. Lists show the
+    /// entry all the same, and who calls it without is told which: so a client can ask its user for more (step-up). Only
+    /// tokens have scopes; who proves itself otherwise is not asked for any, and who shows nothing is asked who it is.
     pub scopes: Vec<String>,
     /// Whom it is for beyond that, where whoever brought the entry has rights of its own: those of a database's roles.
     pub only_for: Option<OnlyFor>,
@@ -134,8 +134,10 @@ impl Access {
         if self.scopes.is_empty() || principal.proof != Proof::Token || principal.has_scopes(&self.scopes) {
             return Ok(());
         }
-        let message = format!("{name:?} needs a token with the scopes: {}", self.scopes.join(" "));
-        Err(Error::new(ErrorKind::Forbidden, message).with_scopes(self.scopes.clone()))
+        // A client that asks for these gets the others with them.
+        let needed = principal.implied_scopes.least(&self.scopes);
+        let message = format!("{name:?} needs a token with the scopes: {}", needed.join(" "));
+        Err(Error::new(ErrorKind::Forbidden, message).with_scopes(needed))
     }
 
     /// Whether `caller` may know that there is the entry of that name: whoever reaches it, or would with a proof of who

@@ -11,7 +11,7 @@ use crate::principal::Principal;
 /// What a caller showed.
 #[derive(Clone, Copy, Default)]
 pub struct Credentials<'a> {
-    /// The token of `Authorization: Bearer …`.
+    /// The token of `Authorization: Bearer …`, of the form that [`is_bearer`] knows.
     pub bearer: Option<&'a str>,
     /// The peer's address; none where there is no network.
     pub peer: Option<IpAddr>,
@@ -44,6 +44,15 @@ pub enum Unauthenticated {
     /// What was shown is no key and no token of ours, or one that has expired or was revoked.
     #[error("the key or token is not valid")]
     Invalid,
+    /// What should show a key or token has not the form of one.
+    #[error("the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token")]
+    Malformed,
+}
+
+/// Whether `text` has the form of a key or token ([RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1)).
+pub fn is_bearer(text: &str) -> bool {
+    let bare = text.trim_end_matches('=');
+    !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
 /// Finds out who calls. Doors ask before anything else happens to a request.
@@ -61,6 +70,12 @@ pub trait Authenticator: Send + Sync + 'static {
     /// The names of the headers that may say who calls, in lower case, if any may.
     fn asserting_headers(&self) -> Option<Arc<[String]>> {
         None
+    }
+
+    /// Whether `principal` was let in since keys, certificates and all else that proves somebody were looked at last. What
+    /// speaks for it though nothing is shown, as a link does, ends when it was not: it may be the one that was revoked.
+    fn stands_by(&self, _principal: &Principal) -> bool {
+        true
     }
 
     /// Whether anybody is ever refused; if not, only loopback may be listened on.

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value};
 
 use crate::grants::Grants;
+use crate::scopes::{ImpliedScopes, SCOPE_CLAIMS};
 
 /// How the principal's identity was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +41,7 @@ impl Proof {
 }
 
 /// Who is calling. Anonymous is a principal too.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Principal {
     /// The name that jobs, logs and quotas go by.
     pub subject: String,
@@ -52,11 +53,25 @@ pub struct Principal {
     pub grants: Arc<Grants>,
     /// Further claims, as the token carried them.
     pub claims: Map<String, Value>,
+    /// Which of its token's scopes stand for others too.
+    pub implied_scopes: Arc<ImpliedScopes>,
     /// How it was proven.
     pub proof: Proof,
     /// The configuration that its grants come from. It reaches the entries of the same one only, so that grants of
     /// yesterday never meet entries of today, nor the other way round.
     pub generation: u64,
+    /// Which gate let it in, of those that followed one another; 0 of one that none follows.
+    pub gate: u64,
+}
+
+impl PartialEq for Principal {
+    /// Whichever gates let them in: after keys were read again somebody has the same rights as before.
+    fn eq(&self, other: &Self) -> bool {
+        let Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate: _ } = self;
+        (subject, tenant, proof, generation) == (&other.subject, &other.tenant, &other.proof, &other.generation)
+            && (roles, claims) == (&other.roles, &other.claims)
+            && (grants, implied_scopes) == (&other.grants, &other.implied_scopes)
+    }
 }
 
 impl Principal {
@@ -76,19 +91,15 @@ impl Principal {
 
     /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
     pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
-        let (tenant, roles, claims) = (None, BTreeSet::new(), Map::new());
-        Self { subject: subject.into(), tenant, roles, grants, claims, proof, generation: 0 }
+        let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
+        let (subject, generation, gate) = (subject.into(), 0, 0);
+        Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate }
     }
 
-    /// Whether its token carries all of these OAuth scopes (claim `scope`, or `scp` as some issuers call it).
+    /// Whether its token carries all of these OAuth scopes, or broader ones that imply them.
     pub fn has_scopes(&self, wanted: &[String]) -> bool {
-        let carries = |claim: &Value, scope: &str| match claim {
-            Value::String(words) => words.split(' ').any(|word| word == scope),
-            Value::Array(scopes) => scopes.iter().any(|one| one == scope),
-            _ => false,
-        };
-        let claims: Vec<&Value> = ["scope", "scp"].iter().filter_map(|name| self.claims.get(*name)).collect();
-        wanted.iter().all(|scope| claims.iter().any(|claim| carries(claim, scope)))
+        let claims: Vec<&Value> = SCOPE_CLAIMS.iter().filter_map(|name| self.claims.get(*name)).collect();
+        wanted.iter().all(|scope| claims.iter().any(|claim| self.implied_scopes.are_in(claim, scope)))
     }
 
     /// Whether both are the same somebody. A key and a token may carry the same name.

@@ -53,12 +53,17 @@ pub(crate) fn in_memory(bytes: u64) -> Result<usize, String> {
 
 /// A duration: `500ms`, `60s`, `5m`, `1h`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    duration_or_none(text).and_then(|duration| match duration {
+        Duration::ZERO => Err("must be more than nothing".to_owned()),
+        duration => Ok(duration),
+    })
+}
+
+/// A duration that may be none: `0s`.
+pub(crate) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let factor = factor(unit, &DURATION_UNITS).ok_or("write it with its unit: 500ms, 60s, 5m or 1h")?;
-    match multiply(number, factor)? {
-        0 => Err("must be more than nothing".to_owned()),
-        milliseconds => Ok(Duration::from_millis(milliseconds)),
-    }
+    multiply(number, factor).map(Duration::from_millis)
 }
 
 /// Bytes of an answer, or `unlimited`.
@@ -115,6 +120,8 @@ mod tests {
         for wrong in ["60", "0s", "s", "1 day"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(duration_or_none("0s"), Ok(Duration::ZERO));
+        assert!(duration_or_none("0").is_err());
     }
 
     #[test]

@@ -24,6 +24,12 @@ pub(crate) enum Failure {
     /// Something else than was asked for.
     #[error("its answer is no JSON object")]
     NotJson,
+    /// An answer about a token that does not say the one thing that was asked.
+    #[error("its answer does not say whether the token is active")]
+    NotAboutTokens,
+    /// An answer that is the same for whatever is asked.
+    #[error("it calls a text active that is no token: whoever shows anything would be let in")]
+    EverythingActive,
     /// The metadata are another's.
     #[error("its metadata name another issuer, {0:?}")]
     WrongIssuer(String),

@@ -5,7 +5,11 @@ use std::str::FromStr;
 
 use jsonwebtoken::Algorithm;
 
-/// An algorithm that signs tokens ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1)). There is no `none`.
+/// An algorithm that signs tokens ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1),
+/// [RFC 9864](https://www.rfc-editor.org/rfc/rfc9864#section-2)). There is no `none`.
+///
+/// `EdDSA` and `Ed25519` are two names of one algorithm. A token is taken under the names that are asked for; whichever
+/// of them a key has, it checks both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "their names are the specification's")]
 pub enum TokenAlgorithm {
@@ -21,6 +25,7 @@ pub enum TokenAlgorithm {
     Es256,
     Es384,
     EdDsa,
+    Ed25519,
 }
 
 /// Text that names no algorithm of ours.
@@ -73,6 +78,7 @@ impl TokenAlgorithm {
         Self::Es256,
         Self::Es384,
         Self::EdDsa,
+        Self::Ed25519,
     ];
 
     /// The name as it stands in a token's header.
@@ -90,6 +96,7 @@ impl TokenAlgorithm {
             Self::Es256 => "ES256",
             Self::Es384 => "ES384",
             Self::EdDsa => "EdDSA",
+            Self::Ed25519 => "Ed25519",
         }
     }
 
@@ -100,7 +107,7 @@ impl TokenAlgorithm {
             Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => KeyKind::Rsa,
             Self::Es256 => KeyKind::P256,
             Self::Es384 => KeyKind::P384,
-            Self::EdDsa => KeyKind::Ed25519,
+            Self::EdDsa | Self::Ed25519 => KeyKind::Ed25519,
         }
     }
 
@@ -114,7 +121,7 @@ impl TokenAlgorithm {
         }
     }
 
-    /// The same for the library that checks signatures.
+    /// The same for the library that checks signatures, which knows one name of each.
     pub(crate) fn for_library(self) -> Algorithm {
         match self {
             Self::Hs256 => Algorithm::HS256,
@@ -128,7 +135,7 @@ impl TokenAlgorithm {
             Self::Ps512 => Algorithm::PS512,
             Self::Es256 => Algorithm::ES256,
             Self::Es384 => Algorithm::ES384,
-            Self::EdDsa => Algorithm::EdDSA,
+            Self::EdDsa | Self::Ed25519 => Algorithm::EdDSA,
         }
     }
 }
@@ -148,6 +155,7 @@ impl fmt::Display for TokenAlgorithm {
     }
 }
 
-fn names(algorithms: &[TokenAlgorithm]) -> String {
+/// Their names, with commas between them.
+pub(super) fn names(algorithms: &[TokenAlgorithm]) -> String {
     algorithms.iter().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
 }

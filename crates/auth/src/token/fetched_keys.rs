@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::algorithm::TokenAlgorithm;
+use super::algorithm::{TokenAlgorithm, names};
 use super::key_ring::KeyRing;
 use crate::clock::Clock;
 use crate::digest::{Digest, sha256_of};
@@ -152,6 +152,14 @@ impl Drop for FetchedKeys {
     }
 }
 
+/// What the issuer shows at `source`.
+pub(super) async fn page(http: &Http, source: &KeySource) -> Result<Page, Failure> {
+    match source {
+        KeySource::Url(url) => http.get(url).await,
+        KeySource::Discovery { issuer, url } => http.get(&provider::key_set_address(http, issuer, url).await?).await,
+    }
+}
+
 /// Fetches keys as long as nobody ends it.
 async fn keep_fetching(shared: Arc<Shared>) {
     loop {
@@ -186,7 +194,7 @@ impl Shared {
             attempts.is_running = true;
             attempts.begun = Some(begun);
         });
-        let page = timeout(PATIENCE, self.page()).await.unwrap_or(Err(Failure::Slow));
+        let page = timeout(PATIENCE, page(&self.http, &self.source)).await.unwrap_or(Err(Failure::Slow));
         let outcome = page.and_then(|page| self.take(&page, begun));
         let pause = match outcome {
             Ok(fresh_for) => {
@@ -210,16 +218,6 @@ impl Shared {
         pause
     }
 
-    async fn page(&self) -> Result<Page, Failure> {
-        match &self.source {
-            KeySource::Url(url) => self.http.get(url).await,
-            KeySource::Discovery { issuer, url } => {
-                let keys = provider::key_set_address(&self.http, issuer, url).await?;
-                self.http.get(&keys).await
-            }
-        }
-    }
-
     /// The keys of `page` are those that count from now on. Says for how long.
     fn take(&self, page: &Page, at: DateTime<Utc>) -> Result<Duration, Failure> {
         let fresh_for = page.fresh_for.unwrap_or(FRESH_FOR).clamp(FRESH_FOR_MIN, FRESH_FOR_MAX);
@@ -233,7 +231,7 @@ impl Shared {
         let unchecked = keys.unchecked(&self.algorithms);
         tracing::info!(issuer = self.name(), keys = keys.len(), "the issuer shows new keys");
         if !unchecked.is_empty() {
-            tracing::warn!(issuer = self.name(), "none of the issuer's keys is for {}", unchecked.join(", "));
+            tracing::warn!(issuer = self.name(), "none of the issuer's keys is for {}", names(&unchecked));
         }
         self.keys.store(Some(Arc::new(Shown { keys: Arc::new(keys), digest, at, fresh_for })));
         // Only then: what is remembered of the epoch to come was found out with the new keys.

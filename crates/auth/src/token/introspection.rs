@@ -113,27 +113,35 @@ impl Introspector {
 
     /// Asks the issuer about `token`, which `peer` showed.
     pub(super) async fn ask(&self, token: &str, peer: Option<IpAddr>) -> Told {
-        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
         let _place = self.places.take(peer).await;
-        let answer = self.http.post_form(&self.url, self.authorization.clone(), form).await;
-        match answer.and_then(|body| serde_json::from_slice::<Map<String, Value>>(&body).map_err(|_| Failure::NotJson))
-        {
-            Ok(mut claims) => {
+        match self.told(token).await {
+            Ok(told) => {
                 if self.failures.is_over() {
                     tracing::info!(issuer = self.url.host_str(), "the issuer answers about tokens again");
                 }
-                let is_active = claims.remove("active") == Some(Value::Bool(true));
-                // Some write so what is not there.
-                claims.retain(|_, value| !value.is_null());
-                if is_active { Told::Active(claims) } else { Told::Inactive }
+                told
             }
-            // Some answer so about what is no token of theirs, rather than that it is not active.
-            Err(Failure::Status(400)) => Told::Inactive,
             Err(failure) => {
                 self.tell(&failure);
                 Told::Nothing
             }
         }
+    }
+
+    /// What the issuer tells of `token`.
+    pub(super) async fn told(&self, token: &str) -> Result<Told, Failure> {
+        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
+        let answer = self.http.post_form(&self.url, self.authorization.clone(), form).await;
+        let body = match answer {
+            // Some answer so about what is no token of theirs, rather than that it is not active.
+            Err(Failure::Status(400)) => return Ok(Told::Inactive),
+            answer => answer?,
+        };
+        let mut claims: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| Failure::NotJson)?;
+        let Some(Value::Bool(is_active)) = claims.remove("active") else { return Err(Failure::NotAboutTokens) };
+        // Some write so what is not there.
+        claims.retain(|_, value| !value.is_null());
+        Ok(if is_active { Told::Active(claims) } else { Told::Inactive })
     }
 
     fn tell(&self, failure: &Failure) {

@@ -87,9 +87,9 @@ impl KeyRing {
     }
 
     /// Those of `algorithms` that no key can check.
-    pub(super) fn unchecked<'a>(&self, algorithms: &'a [TokenAlgorithm]) -> Vec<&'a str> {
-        let is_unchecked = |algorithm: &&TokenAlgorithm| !self.keys().iter().any(|key| key.checks(**algorithm));
-        algorithms.iter().filter(is_unchecked).map(|algorithm| algorithm.name()).collect()
+    pub(super) fn unchecked(&self, algorithms: &[TokenAlgorithm]) -> Vec<TokenAlgorithm> {
+        let is_unchecked = |algorithm: &TokenAlgorithm| !self.keys().iter().any(|key| key.checks(*algorithm));
+        algorithms.iter().copied().filter(is_unchecked).collect()
     }
 
     /// The key that a token means: of those that can check `algorithm`, the one with that id; without an id, the only
@@ -128,7 +128,8 @@ impl Key {
     }
 
     fn checks(&self, algorithm: TokenAlgorithm) -> bool {
-        algorithm.key_kind() == self.kind && self.algorithm.is_none_or(|only| only == algorithm)
+        algorithm.key_kind() == self.kind
+            && self.algorithm.is_none_or(|only| only.for_library() == algorithm.for_library())
     }
 }
 

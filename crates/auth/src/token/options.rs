@@ -1,6 +1,9 @@
 //! How tokens are checked.
 
 use std::fmt;
+use std::sync::Arc;
+
+use tidegate_core::ImpliedScopes;
 
 use super::algorithm::TokenAlgorithm;
 use crate::secret::Secret;
@@ -71,6 +74,8 @@ pub struct TokenOptions {
     pub leeway_seconds: u32,
     /// The claim that names the tenant. A token without it belongs to none.
     pub tenant_claim: Option<String>,
+    /// Which scopes of a token imply which others.
+    pub implied_scopes: Arc<ImpliedScopes>,
 }
 
 impl TokenOptions {
@@ -82,6 +87,7 @@ impl TokenOptions {
         algorithms: Vec<TokenAlgorithm>,
     ) -> Self {
         let issuer = issuer.into();
-        Self { key, issuer, audiences, algorithms, leeway_seconds: LEEWAY_SECONDS, tenant_claim: None }
+        let (leeway_seconds, tenant_claim, implied_scopes) = (LEEWAY_SECONDS, None, Arc::default());
+        Self { key, issuer, audiences, algorithms, leeway_seconds, tenant_claim, implied_scopes }
     }
 }

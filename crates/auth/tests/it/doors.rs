@@ -74,6 +74,24 @@ fn a_key_file_that_cannot_be_read_makes_no_gate() {
 }
 
 #[test]
+fn a_gate_stands_by_those_whom_it_let_in_and_they_are_the_same_when_let_in_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = KeyFile::new(folder.path().join("keys.json"));
+    let key = keys.add("ada", &names(&["reader"]), None).unwrap().key;
+    let gate =
+        || Gate::new(GateOptions { keys: Some(keys.clone()), roles: roles(), ..GateOptions::default() }).unwrap();
+    let doorkeeper = Doorkeeper::new(gate());
+    let before = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local()];
+    assert!(before.iter().all(|principal| doorkeeper.stands_by(principal)));
+    doorkeeper.swap(gate());
+    assert!(!before.iter().any(|principal| doorkeeper.stands_by(principal)), "their proof may be gone by now");
+    let now = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local()];
+    assert!(now.iter().all(|principal| doorkeeper.stands_by(principal)));
+    assert_eq!((now[0].gate == before[0].gate, now[0].grants == before[0].grants), (false, true));
+    assert_eq!(now, before, "nobody is told of a change that is none");
+}
+
+#[test]
 fn one_gate_follows_another_whole() {
     let folder = tempfile::tempdir().unwrap();
     let keys = KeyFile::new(folder.path().join("keys.json"));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tidegate_auth::{Gate, GateOptions, KeyFile, Secret, TokenAlgorithm, TokenKey};
-use tidegate_core::{Grants, Principal};
+use tidegate_core::{Grants, ImpliedScopes, Principal};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -15,12 +15,17 @@ use crate::signer::{SECRET, Signer, claims_with};
 
 /// Who shows a token with `claims`, where the role `r` is given for `wanted`.
 fn holder(wanted: Value, claims: Value) -> Arc<Principal> {
-    let tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
+    let mut tokens = token_options(TokenKey::Secret(Secret::new(SECRET)), &[TokenAlgorithm::Hs256]);
+    let implied = [("admin", "write"), ("write", "list")];
+    let implied = implied.map(|(broad, narrow)| (broad.to_owned(), vec![narrow.to_owned()]));
+    tokens.implied_scopes = Arc::new(ImpliedScopes::new(&implied.into()).unwrap());
     let clock = MovedClock::new().clock();
     let roles = vec![role("r", wanted)];
     let gate = Gate::new(GateOptions { tokens: Some(tokens), roles, clock, ..GateOptions::default() }).unwrap();
     let token = Signer::Secret(SECRET.to_owned()).token(TokenAlgorithm::Hs256, &claims_with(claims));
-    show(&gate, Some(&token)).unwrap()
+    let principal = show(&gate, Some(&token)).unwrap();
+    assert!(principal.implied_scopes.implies("admin", "list"), "entries ask it of whoever shows a token");
+    principal
 }
 
 #[test]
@@ -47,6 +52,12 @@ fn claims_give_roles() {
         (json!({ "scope": ["read", "all"] }), json!({ "scope": "write all" }), true),
         (json!({ "scope": "read" }), json!({ "scope": ["read"] }), true),
         (json!({ "scope": "" }), json!({ "scope": "read" }), false),
+        (json!({ "scope": "list" }), json!({ "scope": "admin" }), true),
+        (json!({ "scope": "list" }), json!({ "scope": "read" }), false),
+        (json!({ "scope": "admin" }), json!({ "scope": "list" }), false),
+        (json!({ "scope": ["list", "all"] }), json!({ "scope": ["other", "write"] }), true),
+        (json!({ "scp": "list" }), json!({ "scp": "other write" }), true),
+        (json!({ "groups": "list" }), json!({ "groups": "admin" }), false),
         (json!({ "sub": "ada" }), json!({}), true),
     ];
     for (wanted, claims, is_held) in cases {

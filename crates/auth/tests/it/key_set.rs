@@ -6,7 +6,7 @@ use tidegate_auth::{TokenAlgorithm, TokenKey};
 use crate::scene::{show, token_gate, token_options};
 use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims};
 
-use TokenAlgorithm::{EdDsa, Es256, Hs256, Rs256, Rs512};
+use TokenAlgorithm::{Ed25519, EdDsa, Es256, Hs256, Rs256, Rs512};
 
 /// Whether a gate with the keys `jwks` lets a token in that `signer` signed and that names the key `id`.
 fn lets_in(jwks: &[Value], signer: &Signer, algorithm: TokenAlgorithm, id: Option<&str>) -> bool {
@@ -38,6 +38,20 @@ fn without_an_id_the_only_key_that_fits_is_meant() {
     assert!(lets_in(&set, &P256, Es256, None));
     assert!(!lets_in(&set, &ED25519, EdDsa, None), "its algorithm is not allowed");
     assert!(!lets_in(&[RSA.jwk()], &RSA, Rs256, Some("one")), "the only key is not the one that is named");
+}
+
+#[test]
+fn the_two_names_of_one_algorithm_are_taken_as_asked_for_and_checked_by_one_key() {
+    for named in [json!({}), json!({ "alg": "EdDSA" }), json!({ "alg": "Ed25519" })] {
+        let jwks = TokenKey::Jwks(json!({ "keys": [ED25519.jwk_with(named.clone())] }).to_string());
+        for taken in [&[EdDsa][..], &[Ed25519], &[EdDsa, Ed25519]] {
+            let gate = token_gate(token_options(jwks.clone(), taken));
+            for algorithm in [EdDsa, Ed25519] {
+                let is_good = show(&gate, Some(&ED25519.token(algorithm, &claims()))).is_ok();
+                assert_eq!(is_good, taken.contains(&algorithm), "{algorithm} where {taken:?} are taken by {named}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@
 //! - `stored_corpus`: what fuzzing found worth keeping.
 //! - `token_options`: ways of checking tokens that there must not be.
 //! - `tokens`: good tokens, and everything that can be wrong with one.
+//! - `trial`: issuers that are asked once, by whoever sets a node up.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -39,3 +40,4 @@ mod signer;
 mod stored_corpus;
 mod token_options;
 mod tokens;
+mod trial;

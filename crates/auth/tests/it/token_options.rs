@@ -58,7 +58,7 @@ fn none_is_no_algorithm() {
     assert_eq!(
         TokenAlgorithm::from_str("none").unwrap_err().to_string(),
         "\"none\" is no algorithm that tokens may be signed with; these are: HS256, HS384, HS512, RS256, RS384, RS512, \
-         PS256, PS384, PS512, ES256, ES384, EdDSA"
+         PS256, PS384, PS512, ES256, ES384, EdDSA, Ed25519"
     );
 }
 

@@ -8,7 +8,7 @@ use tidegate_core::{Proof, Unauthenticated};
 use crate::scene::{AUDIENCE, ISSUER, NOW, show, token_gate, token_options};
 use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem};
 
-use TokenAlgorithm::{EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
+use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
 
 /// A gate that takes tokens of [`RSA`], signed with RS256.
 fn rsa_gate() -> Gate {
@@ -22,7 +22,7 @@ fn good_tokens_of_every_algorithm() {
         (&RSA, &[Rs256, Rs384, Rs512, Ps256, Ps384, Ps512]),
         (&P256, &[Es256]),
         (&P384, &[Es384]),
-        (&ED25519, &[EdDsa]),
+        (&ED25519, &[EdDsa, Ed25519]),
         (&secret, &[Hs256, Hs384, Hs512]),
     ];
     for (signer, algorithms) in signers {

@@ -20,6 +20,7 @@
 //! - `on_behalf`: calls that are made for others, and their questions.
 //! - `prompts`, `resources`: how they are found and checked.
 //! - `rates`: how often somebody may ask.
+//! - `scopes`: which scopes imply which.
 //! - `swap`: a new state while calls run.
 //! - `tenants`: what one tenant sees of another.
 //! - `watches`: who listens hears of what has changed.
@@ -47,6 +48,7 @@ mod on_behalf;
 mod prompts;
 mod rates;
 mod resources;
+mod scopes;
 mod swap;
 mod tenants;
 mod watches;

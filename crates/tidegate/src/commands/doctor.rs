@@ -1,5 +1,7 @@
 //! `tidegate doctor`: whether a set-up works from end to end, and what to mend if not.
 
+mod proofs;
+
 use std::io::Write as _;
 use std::path::Path;
 
@@ -54,6 +56,8 @@ impl Doctor {
         configuration(&opened, &mut findings);
         databases(&opened, &mut findings).await?;
         identity(&opened, &mut findings);
+        proofs::certificates(&opened, &mut findings);
+        proofs::issuer(&opened, &mut findings).await;
         a_call(&opened, &mut findings).await?;
         audit(&opened, &mut findings);
         address(&opened, &mut findings).await;
@@ -140,13 +144,6 @@ fn identity(opened: &Opened, findings: &mut Findings) {
             Err(error) => findings.wrong(error),
         }
         others_can_read(&path, findings);
-    }
-    match &auth.tokens {
-        Some(tokens) if tokens.introspection.is_some() => {
-            findings.good("the issuer is asked about each token; not now")
-        }
-        Some(_) => findings.good("signed tokens are checked"),
-        None => {}
     }
     if let Some(tls) = &opened.loaded.config.server.tls {
         others_can_read(&opened.loaded.resolve(&tls.key), findings);

@@ -1,6 +1,6 @@
 //! What an entry of the file demands of its callers.
 
-use tidegate_core::{Access, Acl, Network, TransportKind};
+use tidegate_core::{Access, Acl, Network, TransportKind, is_scope};
 
 use super::problem::Problem;
 use super::types::FromEntry;
@@ -38,6 +38,10 @@ pub(super) fn access(
         networks.iter().enumerate().filter_map(read).collect()
     });
     problems.append(&mut wrong);
+    for (index, scope) in scopes.iter().enumerate().filter(|(_, scope)| !is_scope(scope)) {
+        let message = format!("{scope:?} is no scope: one is a word without spaces, quotes and backslashes");
+        problems.push(Problem::new(format!("{path}.scopes[{index}]"), message));
+    }
     if problems.is_empty() {
         let (names, scopes) = (names.to_vec(), scopes.to_vec());
         Ok(Access { names, scopes, acl: Acl { transports, networks }, ..Access::default() })

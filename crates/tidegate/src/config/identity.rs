@@ -1,6 +1,7 @@
 //! From what the file says of callers to the gate that they pass.
 
 mod callers;
+mod scopes;
 mod tokens;
 
 use std::collections::BTreeSet;
@@ -75,6 +76,12 @@ pub(super) fn renewed_gate(loaded: &Loaded, generation: u64) -> Result<Gate, Gat
 
 fn keys(loaded: &Loaded) -> Option<KeyFile> {
     loaded.config.auth().keys.as_ref().map(|path| KeyFile::new(loaded.resolve(path)))
+}
+
+/// How tokens are checked by a configuration that is in force, if they are taken.
+pub(crate) fn token_options(loaded: &Loaded) -> Option<TokenOptions> {
+    // What is wrong with it was told when it was entered.
+    loaded.config.auth().tokens.as_ref().and_then(|entry| tokens::tokens(entry, loaded, &mut Vec::new()))
 }
 
 /// What callers may show beside keys.

@@ -31,12 +31,13 @@ use std::path::{Path, PathBuf};
 pub(crate) use assemble::{Assembled, Assembly, inline};
 use document::Document;
 use expand::Variables;
-pub(crate) use identity::is_configured as callers_are_asked;
+pub(crate) use identity::{is_configured as callers_are_asked, token_options};
 pub(crate) use limits::{of_callers, usage_file};
 pub(crate) use problem::{Problem, report};
 pub(crate) use reading::schema;
 pub(crate) use safeguards::audit as audit_options;
 pub(crate) use seen::Seen;
+pub(crate) use tls::options as tls_options;
 pub(crate) use types::{Config, ResultsEntry, TokensEntry};
 
 /// The file that is read when none is named.

@@ -53,6 +53,7 @@ macro_rules! quantity {
 }
 
 quantity!(Time, Duration, quantity::duration, "A duration with its unit.", ["500ms", "60s", "5m", "1h"]);
+quantity!(Leeway, Duration, quantity::duration_or_none, "A duration with its unit, or 0s.", ["0s", "30s", "1m"]);
 quantity!(Size, u64, quantity::size, "A size in bytes.", ["4096", "40KB", "1MiB"]);
 quantity!(SizeBound, Bound<usize>, quantity::size_bound, "A size in bytes, or unlimited.", ["40KB", "unlimited"]);
 quantity!(RowBound, Bound<u64>, quantity::row_bound, "A number of rows, or unlimited.", ["1000", "unlimited"]);

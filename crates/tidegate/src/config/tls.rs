@@ -56,7 +56,8 @@ pub(super) fn check(loaded: &Loaded, problems: &mut Vec<Problem>) {
     }
 }
 
-fn options(loaded: &Loaded) -> Option<TlsOptions> {
+/// What `loaded` says of TLS, if anything.
+pub(crate) fn options(loaded: &Loaded) -> Option<TlsOptions> {
     loaded.config.server.tls.as_ref().map(|entry| of_entry(entry, loaded))
 }
 

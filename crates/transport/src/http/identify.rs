@@ -13,6 +13,7 @@ use axum::response::Response;
 use tidegate_core::{Caller, Credentials, Origin, Principal, TransportKind, Unauthenticated};
 use tidegate_mcp::RpcError;
 
+use super::authorization::Authorization;
 use super::path::transport_of;
 use super::protected::Challenge;
 use super::response::refusal;
@@ -32,7 +33,7 @@ const ASSERTED_BYTES_MAX: usize = 1024;
 /// each message of a batch: in between a key may be revoked, and a role may lose what it had.
 #[derive(Clone)]
 pub(super) struct Shown {
-    bearer: Option<Arc<str>>,
+    authorization: Authorization,
     asserted: Vec<(String, String)>,
     /// Who is at the other end of the connection, where it is one of TLS.
     tls: Option<Arc<TlsPeer>>,
@@ -60,8 +61,8 @@ pub(super) enum Refused {
     Changing,
 }
 
-/// Puts the [`Caller`] and what it [`Shown`] into the request's extensions; 401 for one who proves nobody, 404 for a
-/// toolset that is hidden from the caller or absent.
+/// Puts the [`Caller`] and what it [`Shown`] into the request's extensions; 401 for one who proves nobody, 400 for what no
+/// client may send as a proof, 404 for a toolset that is hidden from the caller or absent.
 pub(super) async fn identify(
     State(door): State<Arc<Door>>,
     path: RawPathParams,
@@ -98,21 +99,27 @@ impl Shown {
         let asserted = asserting.map_or_else(Vec::new, |names| asserted(headers, &names));
         let origin = Origin { transport, peer: PeerAddress::of(extensions) };
         let tls = extensions.get::<Arc<TlsPeer>>().cloned();
-        Self { bearer: bearer(headers).map(Arc::from), asserted, tls, origin, toolset }
+        Self { authorization: Authorization::of(headers), asserted, tls, origin, toolset }
     }
 
     /// The caller by the gate and the registry of this moment, which belong together.
     pub(super) async fn caller(&self, door: &Door) -> Result<Caller, Refused> {
+        let authenticator = &door.options.authenticator;
+        let bearer = match self.authorization.bearer() {
+            // Where nobody is asked who calls, nothing that is shown is wrong.
+            Err(_) if !authenticator.is_configured() => None,
+            shown => shown.map_err(Refused::Unauthenticated)?,
+        };
         for _ in 0..TRIES_MAX {
             let certificate = self.tls.as_ref().map(|peer| peer.certificate()).transpose();
             let certificate = certificate.map_err(|Untrusted| Refused::Unauthenticated(Unauthenticated::Invalid))?;
             let credentials = Credentials {
-                bearer: self.bearer.as_deref(),
+                bearer,
                 peer: self.origin.peer,
                 certificate: certificate.flatten(),
                 asserted: &self.asserted,
             };
-            let principal = door.options.authenticator.authenticate(credentials).await;
+            let principal = authenticator.authenticate(credentials).await;
             let principal = principal.map_err(Refused::Unauthenticated)?;
             let state = door.service.registry().snapshot();
             match Caller::into_state(principal, self.origin, state) {
@@ -193,7 +200,7 @@ impl Refused {
         match self {
             Self::Unauthenticated(reason) => {
                 door.tell_of_refusal(origin, &error.message);
-                let mut response = refusal(StatusCode::UNAUTHORIZED, None, &error);
+                let mut response = refusal(status_of(*reason), None, &error);
                 let challenge = door.options.protected_resource.field(&Challenge::from(*reason));
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
                 response
@@ -201,6 +208,13 @@ impl Refused {
             Self::NoSuchToolset(_) => refusal(StatusCode::NOT_FOUND, None, &error),
             Self::Changing => refusal(StatusCode::SERVICE_UNAVAILABLE, None, &error),
         }
+    }
+}
+
+fn status_of(reason: Unauthenticated) -> StatusCode {
+    match reason {
+        Unauthenticated::Missing | Unauthenticated::Invalid => StatusCode::UNAUTHORIZED,
+        Unauthenticated::Malformed => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -218,17 +232,4 @@ fn asserted(headers: &HeaderMap, names: &[String]) -> Vec<(String, String)> {
         }
     }
     asserted
-}
-
-/// The token of `Authorization: Bearer …`; the scheme's case does not count (RFC 9110, 11.1).
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let value = values.next()?;
-    if values.next().is_some() {
-        // A proxy in front of us may have looked at the other one.
-        return Some("");
-    }
-    // What cannot be read was shown all the same, and is no token.
-    let (scheme, token) = value.to_str().unwrap_or("?").split_once(' ').unwrap_or(("?", ""));
-    Some(if scheme.eq_ignore_ascii_case("bearer") { token.trim() } else { "" })
 }

@@ -3,6 +3,7 @@
 //!
 //! [MCP 2026-07-28, Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)
 
+mod authorization;
 mod body;
 mod delete;
 mod fields;

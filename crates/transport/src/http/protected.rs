@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use serde_json::json;
-use tidegate_core::Unauthenticated;
+use tidegate_core::{Unauthenticated, is_scope};
 
 use super::Door;
 use super::response::json;
@@ -102,11 +102,6 @@ fn metadata_of(resource: &Uri) -> String {
     Uri::from_parts(parts).map(|uri| uri.to_string()).unwrap_or_default()
 }
 
-/// Whether `text` is a scope token (RFC 6749, 3.3).
-fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
-}
-
 /// Whether the metadata are asked for: everybody may read them, also pages of others.
 pub(super) fn is_asked_for(path: &str) -> bool {
     path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -139,6 +134,11 @@ impl Published {
                 text.push_str(", error=\"invalid_token\"");
                 published.as_ref().map(|resource| resource.scopes.join(" ")).unwrap_or_default()
             }
+            Challenge::Malformed => {
+                // No scope mends that.
+                text.push_str(", error=\"invalid_request\"");
+                String::new()
+            }
             Challenge::Scopes(scopes) => {
                 text.push_str(", error=\"insufficient_scope\"");
                 scopes.iter().filter(|scope| is_scope(scope)).map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -162,6 +162,8 @@ pub(super) enum Challenge {
     Missing,
     /// A proof that counts.
     Invalid,
+    /// A proof of a form that can be read.
+    Malformed,
     /// OAuth scopes, all of which it would need.
     Scopes(Vec<String>),
 }
@@ -171,6 +173,7 @@ impl From<Unauthenticated> for Challenge {
         match reason {
             Unauthenticated::Missing => Self::Missing,
             Unauthenticated::Invalid => Self::Invalid,
+            Unauthenticated::Malformed => Self::Malformed,
         }
     }
 }

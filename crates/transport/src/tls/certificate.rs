@@ -33,7 +33,7 @@ pub(super) fn read(chain: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
     })
 }
 
-fn parsed<'a>(der: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
+pub(super) fn parsed<'a>(der: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
     X509Certificate::from_der(der).ok().filter(|(rest, _)| rest.is_empty()).map(|(_, certificate)| certificate)
 }
 

@@ -5,6 +5,7 @@
 
 mod certificate;
 mod files;
+mod life;
 mod name;
 mod peer;
 
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+pub use self::life::{CertificateLife, LifeState};
 pub(crate) use self::peer::{TlsPeer, Untrusted};
 
 /// How long a handshake may take.

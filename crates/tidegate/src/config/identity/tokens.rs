@@ -23,9 +23,11 @@ pub(super) fn tokens(entry: &TokensEntry, loaded: &Loaded, problems: &mut Vec<Pr
     }
     let mut options = TokenOptions::new(key, entry.issuer.clone(), entry.audience.clone().into_vec(), algorithms);
     if let Some(leeway) = entry.leeway {
-        options.leeway_seconds = u32::try_from(leeway.0.as_secs()).unwrap_or(u32::MAX);
+        // A part of a second counts as a whole one.
+        options.leeway_seconds = u32::try_from(leeway.0.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
     }
     options.tenant_claim.clone_from(&entry.tenant_claim);
+    options.implied_scopes = super::scopes::implied(entry, &loaded.config, problems);
     Some(options)
 }
 

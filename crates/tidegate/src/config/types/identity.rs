@@ -1,5 +1,6 @@
 //! Roles, and how callers prove who they are.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::{AllowanceEntry, Config};
-use crate::config::quantities::{OneOrMany, SecretText, Time};
+use crate::config::quantities::{Leeway, OneOrMany, SecretText};
 
 /// What is said where nothing is.
 static NOTHING: AuthEntry = AuthEntry {
@@ -86,7 +87,8 @@ pub(crate) struct TokensEntry {
     pub(crate) issuer: String,
     /// Whom they must be for (aud); one of these.
     pub(crate) audience: OneOrMany,
-    /// Algorithms that are accepted, such as RS256, ES256 or EdDSA; not needed with introspection.
+    /// Algorithms that are accepted, such as RS256, ES256 or Ed25519 (which many issuers
+    /// call EdDSA); not needed with introspection.
     #[serde(default)]
     pub(crate) algorithms: Vec<String>,
     /// A file of keys (JWKS), relative to this file.
@@ -102,10 +104,14 @@ pub(crate) struct TokensEntry {
     pub(crate) secret: Option<SecretText>,
     /// Where the issuer is asked about each token, which may then be any text.
     pub(crate) introspection: Option<IntrospectionEntry>,
-    /// How far clocks may differ; 30s unless said.
-    pub(crate) leeway: Option<Time>,
+    /// How far clocks may differ, from 0s to 10m; 30s unless said.
+    pub(crate) leeway: Option<Leeway>,
     /// The claim that names the caller's tenant.
     pub(crate) tenant_claim: Option<String>,
+    /// Scopes that imply others: {admin: [write], write: [read]}. A token that carries one counts as one that carries all
+    /// that it implies, also by way of others.
+    #[serde(default)]
+    pub(crate) implied_scopes: BTreeMap<String, Vec<String>>,
 }
 
 /// Where the issuer is asked about tokens (RFC 7662), and as whom.

@@ -35,7 +35,8 @@ pub(crate) struct ResourceEntry {
     /// Access names that a caller must hold, all of them.
     #[serde(default)]
     pub(crate) access: Vec<String>,
-    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same.
+    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same. A broader one counts
+    /// for those that it implies (auth.tokens.implied_scopes).
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
     /// Where calls may come from; anywhere unless said.
@@ -66,7 +67,8 @@ pub(crate) struct PromptEntry {
     /// Access names that a caller must hold, all of them.
     #[serde(default)]
     pub(crate) access: Vec<String>,
-    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same.
+    /// OAuth scopes that a caller's token must carry, all of them; lists show the entry all the same. A broader one counts
+    /// for those that it implies (auth.tokens.implied_scopes).
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
     /// Where calls may come from; anywhere unless said.

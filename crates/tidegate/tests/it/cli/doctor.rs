@@ -35,3 +35,78 @@ fn what_is_wrong_is_said_with_what_mends_it() {
     ok     127.0.0.1:0 is free to listen on
     ");
 }
+
+/// A folder with a certificate of these years, its key, and a configuration with `more`.
+fn served_over_tls(from: i32, until: i32, more: &str) -> Configured {
+    let configured = Configured::new(&format!(
+        "server: {{listen: '127.0.0.1:0', tls: {{certificate: cert.pem, key: key.pem}}}}\ndatabases: [{{name: shop, files: shop}}]\n{more}"
+    ));
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    (params.not_before, params.not_after) = (rcgen::date_time_ymd(from, 1, 1), rcgen::date_time_ymd(until, 1, 1));
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    std::fs::write(configured.folder().join("cert.pem"), certificate).unwrap();
+    std::fs::write(configured.folder().join("key.pem"), key.serialize_pem()).unwrap();
+    configured
+}
+
+/// The lines of `tidegate doctor` that speak of `what`.
+fn lines_of(configured: &Configured, what: &str, code: i32) -> String {
+    let ran = configured.run(&["doctor"]);
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    let folder = configured.folder().canonicalize().unwrap();
+    let lines = ran.stdout.lines().filter(|line| line.contains(what));
+    lines.collect::<Vec<_>>().join("\n").replace(&folder.display().to_string(), "FOLDER")
+}
+
+#[test]
+fn certificates_that_are_not_good_now_are_told() {
+    let good = lines_of(&served_over_tls(2020, 4000, ""), "certificate ", 0);
+    insta::assert_snapshot!(good, @"ok     certificate FOLDER/cert.pem is good until 4000-01-01T00:00:00Z");
+    let over = lines_of(&served_over_tls(2020, 2021, ""), "certificate ", 1);
+    insta::assert_snapshot!(over, @"WRONG  certificate FOLDER/cert.pem is good no longer, since 2021-01-01T00:00:00Z: clients refuse it");
+    let early = lines_of(&served_over_tls(3000, 4000, ""), "certificate ", 1);
+    insta::assert_snapshot!(early, @"WRONG  certificate FOLDER/cert.pem is not good before 3000-01-01T00:00:00Z: clients refuse it, or a clock is wrong");
+    let configured = served_over_tls(2020, 4000, "");
+    std::fs::write(configured.folder().join("key.pem"), rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    let said = configured.complaint(&["doctor"]);
+    assert!(said.contains("cert.pem is not the certificate of the key"), "{said}");
+}
+
+/// Answers each request with `body`, as long as the test lasts.
+fn issuer(body: &'static str) -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let _ = stream.read(&mut [0; 4096]);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+            let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn an_issuer_that_does_not_answer_as_it_should_is_told() {
+    let told = |how: &str, code: i32| {
+        let tokens = format!("{{issuer: 'https://login.example', audience: a, algorithms: [EdDSA, RS256], {how}}}");
+        let configured = Configured::new(&format!(
+            "server: {{listen: '127.0.0.1:0'}}\ndatabases: [{{name: shop, files: shop}}]\nroles: [{{name: a, toolsets: ['*'], databases: ['*']}}]\nauth: {{local: [a], tokens: {tokens}}}\n"
+        ));
+        lines_of(&configured, "login.example", code)
+    };
+    let key = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    insta::assert_snapshot!(told(&format!("jwks_url: '{}'", issuer(key)), 0), @r"
+    ok     the issuer https://login.example shows 1 keys
+    mind   none of the keys of https://login.example is for RS256 (auth.tokens.algorithms)
+    ");
+    insta::assert_snapshot!(told(&format!("jwks_url: '{}'", issuer("[]")), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: this is no JWKS: it must be a JSON object with a list named keys");
+    let asked = |answer| format!("introspection: {{url: '{}', client_id: a, client_secret: b}}", issuer(answer));
+    insta::assert_snapshot!(told(&asked(r#"{"active": false}"#), 0), @"ok     the issuer https://login.example answers about tokens");
+    insta::assert_snapshot!(told(&asked(r#"{"active": true}"#), 1), @"WRONG  the issuer https://login.example cannot be asked, and no new token is taken: it calls a text active that is no token: whoever shows anything would be let in");
+    let nowhere = told("jwks_url: 'http://127.0.0.1:9/keys'", 1);
+    assert!(nowhere.contains("no new token is taken: it cannot be reached: "), "{nowhere}");
+}

@@ -259,6 +259,28 @@ async fn a_revoked_key_ends_whatever_else_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_key_ends_its_links_while_the_configuration_is_broken() {
+    let further = "limits: {timeout: 1h}\nresults: {folder: spool, keep_free: 0B}\n";
+    let whole = format!("{CONFIGURATION}{further}");
+    let node = Node::over(Configured::new(&whole));
+    // Written first, so that between the link and the end of its key nothing is read again.
+    node.configured.write(&whole.replace("files: shop", "files: nowhere"));
+    let bob = node.key("bob", "analyst").await;
+    let mut streaming = node.endless_by_link(&bob).await;
+    let link = streaming.url().clone();
+    let ran = node.configured.run(&["key", "revoke", "bob", "--file", "keys.json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    node.refuses(Some(&bob)).await;
+    assert_eq!(reqwest::get(link).await.unwrap().status(), StatusCode::UNAUTHORIZED);
+    let heard_out = async {
+        while let Ok(piece) = streaming.chunk().await {
+            assert!(piece.is_some(), "a part is taken for the whole");
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), heard_out).await.expect("it is told more and more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn while_keys_cannot_be_read_none_of_them_lets_anybody_in() {
     let node = Node::start();
     let key = node.key("ann", "clerk").await;

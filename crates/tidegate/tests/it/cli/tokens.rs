@@ -1,5 +1,6 @@
 //! Signed tokens over HTTP: a good one reaches what its claims give, and a bad one learns nothing.
 
+mod scopes;
 mod signer;
 mod tenants;
 
@@ -204,4 +205,17 @@ fn a_set_of_keys_that_is_none_is_told_without_what_it_holds() {
     error: the configuration cannot be used
     tidegate.yaml:16:5: auth.tokens.jwks: keys.jwks cannot be read: No such file or directory (os error 2)
     ");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_leeway_a_token_ends_at_its_second() {
+    let ended = |node: &Node| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        node.issuer.token(&claims(json!({"exp": now - 1})))
+    };
+    for (leeway, status) in [("0s", StatusCode::UNAUTHORIZED), ("60s", StatusCode::OK)] {
+        let node = Node::of(&format!("{CONFIGURATION}    leeway: {leeway}\n"), "jwks: keys.jwks");
+        let (answered, _, answer) = node.ask(&ended(&node), "tools/list", json!({})).await;
+        assert_eq!(answered, status, "{leeway}: {answer}");
+    }
 }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
-use tidegate_core::{Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind, Unauthenticated};
 
 use super::super::Door;
 use super::super::identify::Refused;
@@ -161,7 +161,11 @@ impl Problem {
         let detail = refused.error().message;
         match refused {
             Refused::Unauthenticated(reason) => {
-                Self::new(Sort::Call(ErrorKind::Unauthenticated), detail).challenging(Challenge::from(*reason))
+                let sort = match reason {
+                    Unauthenticated::Malformed => Sort::BadRequest,
+                    Unauthenticated::Missing | Unauthenticated::Invalid => Sort::Call(ErrorKind::Unauthenticated),
+                };
+                Self::new(sort, detail).challenging(Challenge::from(*reason))
             }
             Refused::NoSuchToolset(_) => Self::new(Sort::Call(ErrorKind::NotFound), detail),
             Refused::Changing => Self::new(Sort::Call(ErrorKind::Unavailable), detail)

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use axum::extract::Query;
 use axum::http::Uri;
 use axum::http::request::Parts;
-use tidegate_core::{Caller, ErrorKind, Origin, Proof, Registry, TransportKind};
+use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind};
 use tidegate_mcp::RpcError;
 
 use super::super::identify::{Known, Refused, Shown};
@@ -37,22 +37,24 @@ pub(super) async fn caller(
         return Ok((caller, Some(standing)));
     };
     let opened = door.options.links.as_ref().and_then(|links| links.opened_by(&route.id, &link));
-    let maker = opened.ok_or_else(not_opened)?;
+    let authenticator = &door.options.authenticator;
+    let maker = opened.filter(|maker| authenticator.stands_by(&maker.principal)).ok_or_else(not_opened)?;
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
         _ => PeerAddress::of(&parts.extensions),
     };
     let caller = Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker };
-    let registry = door.service.registry();
-    let standing = Standing::new(Arc::new(Maker { registry: registry.clone(), caller: caller.clone() }), registry);
+    let maker = Maker { door: door.clone(), caller: caller.clone() };
+    let standing = Standing::new(Arc::new(maker), door.service.registry());
     Ok((caller, Some(standing)))
 }
 
-/// Whoever made a link, while what it opened streams. No link outlives the configuration that its maker was let in by, so
-/// a key that is revoked takes its links with it. That the link's own time is over ends nothing that it began.
+/// Whoever made a link, while what it opened streams. No link outlives the configuration and the reading of keys that its
+/// maker was let in by, so a key that is revoked takes its links with it. That the link's own time is over ends nothing
+/// that it began.
 struct Maker {
-    registry: Arc<Registry>,
+    door: Arc<Door>,
     caller: Caller,
 }
 
@@ -66,7 +68,8 @@ impl Identity for Maker {
     }
 
     async fn is_let_in(&self) -> bool {
-        self.registry.snapshot().is_of(&self.caller.principal)
+        let principal = &self.caller.principal;
+        self.door.service.registry().snapshot().is_of(principal) && self.door.options.authenticator.stands_by(principal)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn published() -> Published {
     published
 }
 
-/// Takes any token for one of the scopes that it consists of.
+/// Takes any token for one of the scopes that it consists of, with `~` between them and `.` for their colons.
 struct Scopes;
 
 #[async_trait]
@@ -41,7 +41,7 @@ impl Authenticator for Scopes {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
         let scopes = credentials.bearer.ok_or(Unauthenticated::Missing)?;
         let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::everything()));
-        principal.claims.insert("scope".to_owned(), scopes.into());
+        principal.claims.insert("scope".to_owned(), scopes.replace('~', " ").replace('.', ":").into());
         Ok(Arc::new(principal))
     }
 
@@ -82,7 +82,7 @@ async fn server(published: Published) -> Server {
 }
 
 fn call(name: &str) -> Post {
-    Post::modern("tools/call", json!({"name": name, "arguments": {}})).with("Authorization", "Bearer data:read")
+    Post::modern("tools/call", json!({"name": name, "arguments": {}})).with("Authorization", "Bearer data.read")
 }
 
 /// Status, challenge, and error.
@@ -154,15 +154,15 @@ async fn who_lacks_scopes_is_told_which() {
     Bearer realm="tidegate", error="insufficient_scope", scope="inner", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
     {"code":-31000,"message":"the inner tool needs more","data":{"kind":"forbidden","scopes":["inner"]}}
     "#);
-    let enough = call("write").with("Authorization", "Bearer data:write data:read");
+    let enough = call("write").with("Authorization", "Bearer data.write~data.read");
     assert_eq!(server.ask(&enough).await.told(), "200");
     let session = server
-        .session_of(Revision::NEWEST_LEGACY, json!({}), |post| post.with("Authorization", "Bearer data:read"))
+        .session_of(Revision::NEWEST_LEGACY, json!({}), |post| post.with("Authorization", "Bearer data.read"))
         .await;
     let legacy = session.post("tools/call", json!({"name": "write", "arguments": {}}));
-    let legacy = server.ask(&legacy.with("Authorization", "Bearer data:read")).await;
+    let legacy = server.ask(&legacy.with("Authorization", "Bearer data.read")).await;
     assert_eq!(legacy.head.status, 403);
-    let headers = [("Authorization", "Bearer data:read"), ("Content-Type", "application/json")];
+    let headers = [("Authorization", "Bearer data.read"), ("Content-Type", "application/json")];
     let rest = server.rest(&request("POST", "/rest/tools/write/call", &headers, b"{}")).await;
     assert_eq!(scene::problem(&rest), "403 forbidden: \"write\" needs a token with the scopes: data:write data:read");
     assert_eq!(rest.header("www-authenticate"), legacy.header("www-authenticate"));
@@ -178,7 +178,7 @@ async fn who_lacks_scopes_is_told_which() {
 #[tokio::test]
 async fn who_asks_too_much_is_told_when_to_come_again() {
     let server = server(Published::default()).await;
-    let headers = [("Authorization", "Bearer data:read"), ("Content-Type", "application/json")];
+    let headers = [("Authorization", "Bearer data.read"), ("Content-Type", "application/json")];
     // What a tool says is for the model, what the door says is for clients too.
     let late = server.rest(&request("POST", "/rest/tools/late/call", &headers, b"{}")).await;
     assert_eq!((late.head.status, late.header("retry-after")), (429, Some("2")));

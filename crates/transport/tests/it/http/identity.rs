@@ -23,6 +23,7 @@ use super::request::Post;
 pub(crate) struct OneKey {
     pub(super) is_revoked: AtomicBool,
     pub(super) generation: AtomicU64,
+    pub(super) gate: AtomicU64,
 }
 
 #[async_trait]
@@ -38,6 +39,10 @@ impl Authenticator for OneKey {
 
     fn local(&self) -> Arc<Principal> {
         Principal::owner()
+    }
+
+    fn stands_by(&self, principal: &Principal) -> bool {
+        self.gate.load(Ordering::SeqCst) == principal.gate
     }
 
     fn is_configured(&self) -> bool {
@@ -140,7 +145,7 @@ async fn of_two_keys_none_counts() {
     let list = Post::modern("tools/list", json!({})).and("Authorization", "Bearer key");
     assert_eq!(server.ask(&list).await.head.status, 200);
     for other in ["Bearer key", "Bearer other", "Basic key"] {
-        assert_eq!(server.ask(&list.clone().and("Authorization", other)).await.head.status, 401, "{other}");
+        assert_eq!(server.ask(&list.clone().and("Authorization", other)).await.head.status, 400, "{other}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is shown wrongly, over every transport: the same answer everywhere, which tells nothing of what there is.
 
+mod outside;
+
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -118,7 +120,8 @@ impl Scene {
         let (good, revoked) = (key("good"), key("gone"));
         file().revoke("gone").unwrap();
         let jwks = json!({"keys": [RSA.jwk_with(json!({"kid": "now", "alg": "RS256", "use": "sig"}))]});
-        let tokens = TokenOptions { ..token_options(TokenKey::Jwks(jwks.to_string()), &[Rs256]) };
+        let tokens = token_options(TokenKey::Jwks(jwks.to_string()), &[Rs256]);
+        let tokens = TokenOptions { tenant_claim: Some("tenant".to_owned()), ..tokens };
         let claims = json!({"sub": "ada"}).as_object().unwrap().clone();
         let role = Role { name: "all".to_owned(), grants: Grants::everything(), claims };
         let options = GateOptions {
@@ -150,11 +153,14 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     let cases = [
         ("garbage", "x".to_owned()),
         ("nothing", String::new()),
+        ("two words", format!("{good} {good}")),
+        ("what no token consists of", "\"x\"".to_owned()),
         ("expired", token(&RSA, "now", &claims_with(json!({"exp": NOW - 300})))),
         ("without an end", token(&RSA, "now", &claims_with(json!({"exp": null})))),
         ("not yet valid", token(&RSA, "now", &claims_with(json!({"nbf": NOW + 300})))),
         ("for others", token(&RSA, "now", &claims_with(json!({"aud": "https://other.example"})))),
         ("of others", token(&RSA, "now", &claims_with(json!({"iss": "https://other.example"})))),
+        ("of a tenant without a name", token(&RSA, "now", &claims_with(json!({"tenant": ["north"]})))),
         ("alg none", format!("{}.", message(&json!({"alg": "none", "kid": "now"}), &claims()))),
         ("HS256 by the public key", of_public_key.token_with_header(Hs256, &json!({"alg": "HS256"}), &claims())),
         ("unknown kid", token(&RSA, "later", &claims())),
@@ -176,12 +182,15 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     insta::assert_snapshot!(table, @r#"
     no token                     401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
     garbage                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    nothing                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    nothing                      400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
+    two words                    400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
+    what no token consists of    400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
     expired                      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     without an end               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     not yet valid                401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     for others                   401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     of others                    401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    of a tenant without a name   401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     alg none                     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     HS256 by the public key      401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     unknown kid                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
@@ -190,8 +199,8 @@ async fn whatever_is_wrong_gets_the_same_answer_everywhere() {
     revoked key                  401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     key with an end too many     401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
     long                         401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    another scheme               401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
-    two                          401 Bearer realm="tidegate", error="invalid_token", scope="data:read data:list": the key or token is not valid
+    another scheme               401 Bearer realm="tidegate", scope="data:read data:list": this server asks who calls: send Authorization: Bearer with a key or token
+    two                          400 Bearer realm="tidegate", error="invalid_request": the Authorization header cannot be read: send one, which is Bearer, a space, and a key or token
     "#);
     let told = refusals.0.lock().clone();
     assert_eq!(told.len(), (cases.len() + 3) * WAYS.len());

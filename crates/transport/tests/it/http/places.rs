@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use super::door::Door;
 use super::request::Post;
 
-/// Lets everybody in under the `name@tenant` that it shows, and who shows nothing as nobody.
+/// Lets everybody in under the `name~tenant` that it shows, and who shows nothing as nobody.
 struct Tenants {
     is_configured: AtomicBool,
 }
@@ -24,7 +24,7 @@ struct Tenants {
 impl Authenticator for Tenants {
     async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
         let Some(bearer) = credentials.bearer else { return Ok(Principal::anonymous()) };
-        let (name, tenant) = bearer.split_once('@').ok_or(Unauthenticated::Invalid)?;
+        let (name, tenant) = bearer.split_once('~').ok_or(Unauthenticated::Invalid)?;
         let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
         Ok(Arc::new(Principal { tenant: Some(tenant.to_owned()), ..principal }))
     }
@@ -84,7 +84,7 @@ async fn four_principals_of_one_tenant_leave_room_for_another() {
     let mut first = None;
     for name in ["ann", "bob", "carol", "dave"] {
         for _ in 0..4 {
-            match opened(&door, &format!("{name}@north")).await {
+            match opened(&door, &format!("{name}~north")).await {
                 Ok(id) => first = first.or(Some(id)),
                 Err(said) => refused.push(said),
             }
@@ -93,18 +93,18 @@ async fn four_principals_of_one_tenant_leave_room_for_another() {
     let of_one = "503 too many sessions of yours are open; try again later";
     assert_eq!(refused, [&[of_one][..], &[of_tenant; 11]].concat());
     for name in ["ann", "ann", "ann", "bob"] {
-        opened(&door, &format!("{name}@south")).await.unwrap();
+        opened(&door, &format!("{name}~south")).await.unwrap();
     }
-    assert_eq!(opened(&door, "ann@west").await.unwrap_err(), "503 too many sessions are open; try again later");
+    assert_eq!(opened(&door, "ann~west").await.unwrap_err(), "503 too many sessions are open; try again later");
     // A place that is given back is its tenant's again.
     let ended = Request::delete("/mcp")
         .header("Mcp-Session-Id", first.unwrap())
-        .header("Authorization", "Bearer ann@north")
+        .header("Authorization", "Bearer ann~north")
         .body(Body::empty());
     assert!(door.app.clone().oneshot(ended.unwrap()).await.unwrap().status().is_success());
-    assert_eq!(opened(&door, "bob@south").await.unwrap_err(), of_tenant);
-    opened(&door, "dave@north").await.unwrap();
-    assert_eq!(opened(&door, "dave@north").await.unwrap_err(), of_tenant);
+    assert_eq!(opened(&door, "bob~south").await.unwrap_err(), of_tenant);
+    opened(&door, "dave~north").await.unwrap();
+    assert_eq!(opened(&door, "dave~north").await.unwrap_err(), of_tenant);
 }
 
 #[tokio::test]

@@ -3,13 +3,14 @@
 pub(crate) mod authority;
 
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use rustls::{SupportedProtocolVersion, version};
 use serde_json::json;
 use tidegate_core::{Authenticator, ClientCertificate, Credentials, Grants, Principal, Proof, Unauthenticated};
 use tidegate_transport::http::HttpOptions;
-use tidegate_transport::tls::{Tls, TlsError, TlsOptions, TlsVersion};
+use tidegate_transport::tls::{CertificateLife, Tls, TlsError, TlsOptions, TlsVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::authority::{Authority, Files, Identity, connect};
@@ -252,4 +253,33 @@ fn what_is_wrong_with_files_is_said() {
     FOLDER/clients.pem is no PEM of a certificate
     FOLDER/revoked.pem does not hold a list of revoked certificates as PEM (-----BEGIN X509 CRL-----)
     ");
+}
+
+#[test]
+fn how_long_certificates_are_good_is_told() {
+    let roots = Authority::new("roots");
+    let identity = roots.server_of_years(2026, 2027);
+    let files = Files::of(&identity);
+    files.put("cert.pem", &format!("{}{}", identity.certificate, roots.server_of_years(2020, 2026).certificate));
+    let mut told = String::new();
+    // The ends of 2024 and 2025, and the beginnings of December 2026 and 2027.
+    for seconds in [1_735_689_599, 1_767_225_599, 1_796_083_200, 1_827_619_200] {
+        let now = UNIX_EPOCH + Duration::from_secs(seconds);
+        for CertificateLife { subject, state } in files.options().lives(now).unwrap() {
+            told.push_str(&format!("{seconds} {subject}: {state:?}\n"));
+        }
+    }
+    insta::assert_snapshot!(told, @r#"
+    1735689599 CN=localhost: NotYet { begins: "2026-01-01T00:00:00Z" }
+    1735689599 CN=localhost: Good { ends: "2026-01-01T00:00:00Z", days: 365 }
+    1767225599 CN=localhost: NotYet { begins: "2026-01-01T00:00:00Z" }
+    1767225599 CN=localhost: Good { ends: "2026-01-01T00:00:00Z", days: 0 }
+    1796083200 CN=localhost: Good { ends: "2027-01-01T00:00:00Z", days: 31 }
+    1796083200 CN=localhost: Over { ended: "2026-01-01T00:00:00Z" }
+    1827619200 CN=localhost: Over { ended: "2027-01-01T00:00:00Z" }
+    1827619200 CN=localhost: Over { ended: "2026-01-01T00:00:00Z" }
+    "#);
+    files.put("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let error = files.options().lives(UNIX_EPOCH).unwrap_err().to_string();
+    assert!(error.ends_with("cert.pem holds a certificate that cannot be read"), "{error}");
 }

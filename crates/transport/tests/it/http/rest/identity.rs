@@ -29,9 +29,9 @@ async fn whoever_proves_nobody_gets_nothing_but_the_page() {
     /rest/tools               Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
     /rest/openapi.json        Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
     /rest/tools/script/call   Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
-    /rest/tools               Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
-    /rest/openapi.json        Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
-    /rest/tools/script/call   Bearer realm="tidegate", error="invalid_token"     401 unauthenticated: the key or token is not valid
+    /rest/tools               Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/openapi.json        Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
+    /rest/tools/script/call   Bearer realm="tidegate"                            401 unauthenticated: this server asks who calls: send Authorization: Bearer with a key or token
     "#);
     let shown = ("Authorization", "Bearer key");
     let answer = connection.ask(&request("GET", "/rest/openapi.json", &[shown], "")).await;

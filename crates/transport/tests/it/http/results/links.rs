@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -78,6 +79,29 @@ async fn what_a_link_began_ends_once_another_configuration_is_entered() {
     assert_eq!(connection.head().await.status, 200);
     connection.chunk().await.unwrap();
     server.host.service.registry().swap(SnapshotBuilder::new().generation(1).build());
+    connection.until_broken().await;
+    server.until_open_calls(0).await;
+}
+
+/// As a key that is revoked does while a new configuration is wrong.
+#[tokio::test]
+async fn links_end_once_keys_are_read_again() {
+    let (one_key, _) = asking();
+    let server = with(HttpOptions { authenticator: one_key.clone(), ..options() }).await;
+    let mut connection = server.connect().await;
+    connection.send(&request("GET", &format!("{}?link=made-by-bea", data(RUNNING)), &[])).await;
+    assert_eq!(connection.head().await.status, 200);
+    connection.chunk().await.unwrap();
+    let ask = async |link: &str| {
+        let path = format!("/results/{ASKED}?link={link}");
+        let answer = server.connect().await.ask(&request("GET", &path, &[])).await;
+        (answer.head.status, answer.body)
+    };
+    assert_eq!(ask("made-by-bea").await.0, 200);
+    one_key.gate.store(1, Ordering::SeqCst);
+    let refused = ask("made-by-bea").await;
+    assert_eq!(refused.0, 401);
+    assert_eq!(refused, ask("made-by-bea-long-ago").await, "the same as one that never was");
     connection.until_broken().await;
     server.until_open_calls(0).await;
 }

@@ -46,6 +46,14 @@ impl Authority {
         self.sign(&params)
     }
 
+    /// The certificate of a server that is good from the beginning of the one year to that of the other.
+    pub(crate) fn server_of_years(&self, from: i32, until: i32) -> Identity {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name = named(&[(DnType::CommonName, "localhost")]);
+        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
+        self.sign(&params)
+    }
+
     /// The certificate of a client, by the number `serial`.
     pub(crate) fn client(&self, name: &str, serial: u64) -> Identity {
         let mut params = CertificateParams::new(vec!["Client.example".to_owned(), "10.0.0.1".to_owned()]).unwrap();

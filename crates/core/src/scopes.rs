@@ -1,0 +1,120 @@
+//! OAuth scopes: which words they are, and which broader ones stand for which narrower ones.
+//!
+//! [RFC 6749, 3.3](https://www.rfc-editor.org/rfc/rfc6749#section-3.3),
+//! [MCP 2026-07-28, Step-Up Authorization Flow](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization#step-up-authorization-flow)
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The claims in which tokens carry scopes: as OAuth has it, and as some issuers call it.
+pub const SCOPE_CLAIMS: [&str; 2] = ["scope", "scp"];
+/// Scopes that may be named, broader and narrower ones together.
+const SCOPES_MAX: usize = 256;
+
+/// Which scopes imply which others: a token that carries a broader one needs no narrower one. The default knows of none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImpliedScopes {
+    /// Of each broader scope all narrower ones, also those by way of others.
+    narrower: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Why scopes cannot imply each other so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImpliedScopesError {
+    /// What cannot stand in any token.
+    #[error("{0:?} is no scope: one is a word without spaces, quotes and backslashes")]
+    NoScope(String),
+    /// A scope that is broader than itself.
+    #[error("the scope {scope:?} implies itself: {}", way.join(", which implies "))]
+    Circle {
+        /// The scope.
+        scope: String,
+        /// From the scope to itself.
+        way: Vec<String>,
+    },
+    /// More than anybody can have meant.
+    #[error("{count} scopes are named; at most {SCOPES_MAX} are allowed")]
+    TooMany {
+        /// As there are.
+        count: usize,
+    },
+}
+
+/// Whether `text` is the name of a scope.
+pub fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+}
+
+impl ImpliedScopes {
+    /// Scopes of which each broader one of `said` implies those beside it, and what these imply.
+    ///
+    /// # Errors
+    /// When a name is no scope, a scope would imply itself, or there are more than 256.
+    pub fn new(said: &BTreeMap<String, Vec<String>>) -> Result<Self, ImpliedScopesError> {
+        let names: BTreeSet<&String> =
+            said.iter().flat_map(|(broad, narrow)| [broad].into_iter().chain(narrow)).collect();
+        if let Some(name) = names.iter().find(|name| !is_scope(name)) {
+            return Err(ImpliedScopesError::NoScope((*name).clone()));
+        }
+        if names.len() > SCOPES_MAX {
+            return Err(ImpliedScopesError::TooMany { count: names.len() });
+        }
+        let narrower = said.keys().map(|broad| Ok((broad.clone(), below(broad, said)?)));
+        Ok(Self { narrower: narrower.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether who has the scope `had` has `wanted` by it.
+    pub fn implies(&self, had: &str, wanted: &str) -> bool {
+        had == wanted || self.narrower.get(had).is_some_and(|narrower| narrower.contains(wanted))
+    }
+
+    /// Whether the claim of a token, words with blanks between them or a list, carries `wanted` or what implies it.
+    pub fn are_in(&self, claim: &Value, wanted: &str) -> bool {
+        match claim {
+            Value::String(words) => words.split(' ').any(|word| self.implies(word, wanted)),
+            Value::Array(words) => words.iter().filter_map(Value::as_str).any(|word| self.implies(word, wanted)),
+            _ => false,
+        }
+    }
+
+    /// The fewest of `scopes` that imply all of them, in their order.
+    pub fn least(&self, scopes: &[String]) -> Vec<String> {
+        let mut least: Vec<String> = Vec::new();
+        for scope in scopes {
+            let is_implied = scopes.iter().any(|other| other != scope && self.implies(other, scope));
+            if !is_implied && !least.contains(scope) {
+                least.push(scope.clone());
+            }
+        }
+        least
+    }
+}
+
+/// All scopes that `broad` implies. Each is looked at once.
+fn below(broad: &String, said: &BTreeMap<String, Vec<String>>) -> Result<BTreeSet<String>, ImpliedScopesError> {
+    // From where each was come to, and so the way back.
+    let mut from: BTreeMap<&String, &String> = BTreeMap::new();
+    let mut open = vec![broad];
+    while let Some(scope) = open.pop() {
+        for narrow in said.get(scope).into_iter().flatten() {
+            if narrow == broad {
+                return Err(ImpliedScopesError::Circle { scope: broad.clone(), way: way(broad, scope, &from) });
+            }
+            if !from.contains_key(narrow) {
+                from.insert(narrow, scope);
+                open.push(narrow);
+            }
+        }
+    }
+    Ok(from.into_keys().cloned().collect())
+}
+
+/// From `broad` to `last` and on to `broad`.
+fn way(broad: &String, last: &String, from: &BTreeMap<&String, &String>) -> Vec<String> {
+    let back = std::iter::successors(Some(last), |scope| from.get(scope).copied());
+    let mut way: Vec<String> = [broad].into_iter().chain(back).cloned().collect();
+    way.reverse();
+    way
+}

@@ -1,0 +1,125 @@
+//! Which scopes imply which, and how few of them a caller must ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use tidegate_core::{
+    Access, Caller, Grants, ImpliedScopes, Origin, Principal, Proof, SnapshotBuilder, TransportKind, is_scope,
+};
+
+use crate::host::{Host, called_by, tool_call, tool_that_says};
+
+fn said(pairs: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    pairs.iter().map(|(broad, narrow)| ((*broad).to_owned(), owned(narrow))).collect()
+}
+
+fn implied(pairs: &[(&str, &[&str])]) -> ImpliedScopes {
+    ImpliedScopes::new(&said(pairs)).unwrap()
+}
+
+#[tokio::test]
+async fn a_broader_scope_is_enough_and_the_fewest_are_asked_for() {
+    let scopes = Arc::new(implied(&[("admin", &["write"]), ("write", &["read", "list"])]));
+    let wanted = ["read", "write", "audit"].map(str::to_owned).to_vec();
+    let access = Access { scopes: wanted, ..Access::default() };
+    let host = Host::new(SnapshotBuilder::new().tool(tool_that_says("change", "").with_access(access)));
+    let mut told = String::new();
+    for carried in [
+        json!({"scope": "read write audit"}),
+        json!({"scope": "write audit"}),
+        json!({"scope": "admin audit"}),
+        json!({"scope": "admin", "scp": ["audit"]}),
+        json!({"scp": "admin audit"}),
+        json!({"scope": "read audit"}),
+        json!({"scope": "admin"}),
+        json!({"scope": "administrator audit"}),
+        json!({"scope": ["admin audit"]}),
+        json!({"scope": {"admin": "audit"}}),
+    ] {
+        let mut principal = Principal::new("ann", Proof::Token, Arc::new(Grants::open()));
+        principal.claims = carried.as_object().unwrap().clone();
+        principal.implied_scopes = scopes.clone();
+        let origin = Origin { transport: TransportKind::StreamableHttp, peer: None };
+        let answer = host.ask(called_by(&Caller::new(Arc::new(principal), origin), tool_call("change"))).await;
+        told.push_str(&format!("{carried}: {}\n", if answer.ends_with("done {}") { "done" } else { &answer }));
+    }
+    insta::assert_snapshot!(told, @r#"
+    {"scope":"read write audit"}: done
+    {"scope":"write audit"}: done
+    {"scope":"admin audit"}: done
+    {"scope":"admin","scp":["audit"]}: done
+    {"scp":"admin audit"}: done
+    {"scope":"read audit"}: refused forbidden: "change" needs a token with the scopes: write audit
+    {"scope":"admin"}: refused forbidden: "change" needs a token with the scopes: write audit
+    {"scope":"administrator audit"}: refused forbidden: "change" needs a token with the scopes: write audit
+    {"scope":["admin audit"]}: refused forbidden: "change" needs a token with the scopes: write audit
+    {"scope":{"admin":"audit"}}: refused forbidden: "change" needs a token with the scopes: write audit
+    "#);
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let many: Vec<String> = (0..256).map(|number| number.to_string()).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(ImpliedScopes::new(&said(&[("0", &many[1..])])).is_ok());
+    let wrong: [&[(&str, &[&str])]; 6] = [
+        &[("a b", &[])],
+        &[("a", &["b", "\"c\""])],
+        &[("a", &["a"])],
+        &[("a", &["b"]), ("b", &["c", "d"]), ("d", &["a"])],
+        &[("z", &["a"]), ("a", &["b"]), ("b", &["a"])],
+        &[("all", &many)],
+    ];
+    let told = wrong.map(|pairs| ImpliedScopes::new(&said(pairs)).unwrap_err().to_string()).join("\n");
+    insta::assert_snapshot!(told, @r#"
+    "a b" is no scope: one is a word without spaces, quotes and backslashes
+    "\"c\"" is no scope: one is a word without spaces, quotes and backslashes
+    the scope "a" implies itself: a, which implies a
+    the scope "a" implies itself: a, which implies b, which implies d, which implies a
+    the scope "a" implies itself: a, which implies b, which implies a
+    257 scopes are named; at most 256 are allowed
+    "#);
+}
+
+proptest! {
+    /// Names are numbers, of which only greater ones imply smaller ones, so that there is no circle.
+    #[test]
+    fn the_fewest_are_enough_and_none_of_them_is_too_many(
+        pairs in prop::collection::vec((0_usize..12, 0_usize..12), 0..30),
+        wanted in prop::collection::vec(0_usize..12, 0..8),
+        had in prop::collection::btree_set(0_usize..12, 0..8),
+    ) {
+        let mut said: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (one, other) in pairs.iter().filter(|(one, other)| one != other) {
+            said.entry(one.max(other).to_string()).or_default().push(one.min(other).to_string());
+        }
+        let scopes = ImpliedScopes::new(&said).unwrap();
+        let wanted: Vec<String> = wanted.iter().map(usize::to_string).collect();
+        let least = scopes.least(&wanted);
+        prop_assert!(least.iter().all(|scope| wanted.contains(scope)));
+        let implies = |all: &[String], scope: &String| all.iter().any(|had| scopes.implies(had, scope));
+        prop_assert!(wanted.iter().all(|scope| implies(&least, scope)));
+        for scope in &least {
+            let others: Vec<String> = least.iter().filter(|other| *other != scope).cloned().collect();
+            prop_assert!(!implies(&others, scope) && others.len() + 1 == least.len());
+        }
+        // Whoever has what is asked for has all that is wanted, and nobody else.
+        let had: BTreeSet<String> = had.iter().map(usize::to_string).collect();
+        let claim = json!(had.into_iter().collect::<Vec<_>>().join(" "));
+        let has = |all: &[String]| all.iter().all(|scope| scopes.are_in(&claim, scope));
+        prop_assert_eq!(has(&wanted), has(&least));
+    }
+}
+
+#[test]
+fn scopes_are_words() {
+    for good in ["a", "data:read", "https://example.com/scope", "a!#[]~"] {
+        assert!(is_scope(good), "{good}");
+    }
+    for wrong in ["", " ", "a b", "a\"b", "a\\b", "ä", "a\n"] {
+        assert!(!is_scope(wrong), "{wrong:?}");
+    }
+}

@@ -1,0 +1,138 @@
+//! What a request's `Authorization` says, as far as its form goes: whether the key or token counts is asked elsewhere.
+//!
+//! [RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) and
+//! [3.1](https://www.rfc-editor.org/rfc/rfc6750#section-3.1), [RFC 9110, 11](https://www.rfc-editor.org/rfc/rfc9110#section-11)
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use tidegate_core::{Unauthenticated, is_bearer};
+
+/// What a request's `Authorization` says.
+#[derive(Clone)]
+pub(super) enum Authorization {
+    /// There is none.
+    Absent,
+    /// A key or token.
+    Bearer(Arc<str>),
+    /// Something of another scheme, which proves nobody here. To its sender nothing is said of tokens that are wrong.
+    OtherScheme,
+    /// What no client may send.
+    Malformed,
+}
+
+impl Authorization {
+    /// What stands in `headers`.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let Some(value) = values.next() else { return Self::Absent };
+        if values.next().is_some() {
+            // A proxy in front of us may have looked at the other one.
+            return Self::Malformed;
+        }
+        value.to_str().map_or(Self::Malformed, Self::read)
+    }
+
+    /// The scheme's case does not count.
+    fn read(value: &str) -> Self {
+        let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return if is_scheme(scheme) { Self::OtherScheme } else { Self::Malformed };
+        }
+        let token = rest.trim_matches(' ');
+        if is_bearer(token) { Self::Bearer(token.into()) } else { Self::Malformed }
+    }
+
+    /// The key or token, if there is one.
+    ///
+    /// # Errors
+    /// When something else was shown, which lets nobody in.
+    pub(super) fn bearer(&self) -> Result<Option<&str>, Unauthenticated> {
+        match self {
+            Self::Absent => Ok(None),
+            Self::Bearer(bearer) => Ok(Some(bearer)),
+            Self::OtherScheme => Err(Unauthenticated::Missing),
+            Self::Malformed => Err(Unauthenticated::Malformed),
+        }
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_of_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn one_bearer_is_a_token_and_the_rest_is_told_apart_by_its_form() {
+        let shown: [&[&[u8]]; 22] = [
+            &[],
+            &[b"Bearer abc"],
+            &[b"bEARER   a-b.c_d~e+f/g=="],
+            &[b"Bearer"],
+            &[b"Bearer "],
+            &[b"Bearer ="],
+            &[b"Bearer a b"],
+            &[b"Bearer a,b"],
+            &[b"Bearer a, Bearer b"],
+            &[b"Bearer a=b"],
+            &[b"Bearer \"a\""],
+            &[b"Bearer a:b"],
+            &[b"Bearer\ta"],
+            &[b"Bearer \xc3\xa4"],
+            &[b"\xc3\xa4 a"],
+            &[b""],
+            &[b"(a) b"],
+            &[b"Basic Zm9v"],
+            &[b"Digest username=\"a\", realm=\"b\""],
+            &[b"tg_abcdefgh_c2VjcmV0"],
+            &[b"Bearer a", b"Bearer a"],
+            &[b"Basic a", b"Bearer a"],
+        ];
+        let told = shown.map(|values| {
+            let value = |bytes: &&[u8]| (header::AUTHORIZATION, HeaderValue::from_bytes(bytes).unwrap());
+            let mut headers = HeaderMap::new();
+            for (name, value) in values.iter().map(value) {
+                headers.append(name, value);
+            }
+            let told = match Authorization::of(&headers) {
+                Authorization::Absent => "absent".to_owned(),
+                Authorization::Bearer(token) => format!("bearer {token}"),
+                Authorization::OtherScheme => "other scheme".to_owned(),
+                Authorization::Malformed => "malformed".to_owned(),
+            };
+            let values: Vec<_> =
+                values.iter().map(|value| String::from_utf8_lossy(value).escape_debug().to_string()).collect();
+            format!("{:32} {told}", if values.is_empty() { "no field".to_owned() } else { values.join(" | ") })
+        });
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        no field                         absent
+        Bearer abc                       bearer abc
+        bEARER   a-b.c_d~e+f/g==         bearer a-b.c_d~e+f/g==
+        Bearer                           malformed
+        Bearer                           malformed
+        Bearer =                         malformed
+        Bearer a b                       malformed
+        Bearer a,b                       malformed
+        Bearer a, Bearer b               malformed
+        Bearer a=b                       malformed
+        Bearer \"a\"                     malformed
+        Bearer a:b                       malformed
+        Bearer\ta                        malformed
+        Bearer ä                         malformed
+        ä a                              malformed
+                                         malformed
+        (a) b                            malformed
+        Basic Zm9v                       other scheme
+        Digest username=\"a\", realm=\"b\" other scheme
+        tg_abcdefgh_c2VjcmV0             other scheme
+        Bearer a | Bearer a              malformed
+        Basic a | Bearer a               malformed
+        "#);
+    }
+}
