@@ -1,5 +1,6 @@
 //! From a statement to a plan that is ready to run.
 
+mod bytes;
 mod errors;
 mod explain;
 mod functions;

@@ -7,14 +7,14 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
 use tidegate_core::{Error, Job};
 use tidegate_query::{BatchSender, Rows, handover};
 
+use super::bytes::bytes_of;
 use super::width::TooWide;
 use super::{EmbeddedPlan, errors};
 
@@ -86,15 +86,6 @@ fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
     let count = bytes.div_ceil(PIECE_BYTES_MAX).clamp(1, rows.max(1));
     let piece_rows = rows.div_ceil(count).max(1);
     (0..rows).step_by(piece_rows).map(move |start| batch.slice(start, piece_rows.min(rows - start)))
-}
-
-/// Bytes of the values that an array shows, not of all that it holds on to.
-pub(super) fn bytes_of(array: &dyn Array) -> usize {
-    match array.data_type() {
-        DataType::Utf8View => array.len() * 16 + array.as_string_view().total_buffer_bytes_used(),
-        DataType::BinaryView => array.len() * 16 + array.as_binary_view().total_buffer_bytes_used(),
-        _ => array.to_data().get_slice_memory_size().unwrap_or(0),
-    }
 }
 
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {

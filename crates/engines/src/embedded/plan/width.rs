@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};
 use thiserror::Error;
 
-use super::run::bytes_of;
+use super::bytes::bytes_of;
 
 /// Bytes of a batch that an operator makes of rows of another one.
 const BATCH_BYTES_MAX: usize = 64 << 20;

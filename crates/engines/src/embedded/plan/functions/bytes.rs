@@ -9,6 +9,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_int64_array;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
+use super::super::bytes::bytes_of as bytes_shown;
 use super::sizes::{Sizes, lists, rows, texts};
 
 /// Bytes of a value whose size is not known.
@@ -87,7 +88,7 @@ pub(super) fn formatted(args: &ScalarFunctionArgs) -> Option<f64> {
 pub(super) fn bytes_of(arg: &ColumnarValue, rows: usize) -> f64 {
     match arg {
         ColumnarValue::Scalar(scalar) => (scalar.size() - size_of::<ScalarValue>()) as f64 * rows as f64,
-        ColumnarValue::Array(array) => array.to_data().get_slice_memory_size().unwrap_or(0) as f64,
+        ColumnarValue::Array(array) => bytes_shown(array) as f64,
     }
 }
 

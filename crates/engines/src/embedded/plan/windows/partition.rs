@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::super::run::bytes_of;
+use super::super::bytes::bytes_of;
 use super::{Bounds, Held};
 
 /// A window function.
