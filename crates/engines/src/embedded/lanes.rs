@@ -7,6 +7,7 @@
 
 use std::future::Future;
 use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -95,7 +96,11 @@ impl Lanes {
         if lanes.len() >= self.lanes_max {
             return Ok(least(&busy, lanes));
         }
-        lanes.push((whose, Arc::new(Threads::start(self.threads)?)));
+        match Threads::start(self.threads) {
+            Ok(threads) => lanes.push((whose, Arc::new(threads))),
+            Err(_) if !busy.is_empty() => return Ok(least(&busy, lanes)),
+            Err(error) => return Err(error),
+        }
         Ok(lanes.len() - 1)
     }
 
@@ -105,9 +110,13 @@ impl Lanes {
     }
 }
 
-/// That of `places` among `lanes` with the fewest tasks.
+/// That of `places` among `lanes` which the fewest hold, and of these with the fewest tasks.
 fn least(places: &[usize], lanes: &[(Whose, Arc<Threads>)]) -> usize {
-    places.iter().copied().min_by_key(|at| lanes[*at].1.alive_tasks()).unwrap_or_default()
+    places
+        .iter()
+        .copied()
+        .min_by_key(|at| (Arc::strong_count(&lanes[*at].1), lanes[*at].1.alive_tasks()))
+        .unwrap_or_default()
 }
 
 impl Whose {
@@ -118,15 +127,18 @@ impl Whose {
 
 impl Threads {
     fn start(threads: usize) -> Result<Self, Error> {
-        let runtime = Builder::new_multi_thread()
+        let mut builder = Builder::new_multi_thread();
+        builder
             .worker_threads(threads)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("tidegate-engine")
             .thread_stack_size(THREAD_STACK_BYTES)
-            .enable_time()
-            .build()
-            .map_err(|error| {
-                Error::new(ErrorKind::Unavailable, format!("cannot start the threads for queries: {error}"))
+            .enable_time();
+        // It panics where the system has no more threads.
+        let runtime =
+            catch_unwind(AssertUnwindSafe(|| builder.build())).ok().and_then(Result::ok).ok_or_else(|| {
+                let message = "the system has no more threads for queries";
+                Error::new(ErrorKind::Unavailable, message).with_hint("Try again when fewer queries run.")
             })?;
         Ok(Self { handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) })
     }

@@ -57,23 +57,25 @@ async fn pump(mut plan: EmbeddedPlan, batches: BatchSender) -> Result<(), Error>
     let database = plan.database.clone();
     let failed = |error: DataFusionError| errors::error_of(&error, &database);
     loop {
-        let mut handed_over = false;
-        let Err(error) = attempt(&plan, &batches, &mut handed_over).await else { return Ok(()) };
+        let Err(error) = attempt(&plan, &batches).await else { return Ok(()) };
+        let batch_rows = plan.session.config().batch_size();
         match TooWide::told_by(&error) {
-            Some(too_wide) if !handed_over => plan.shorten_batches(too_wide.batch_rows()).await.map_err(failed)?,
+            Some(too_wide) if batch_rows > 1 && !plan.wanted.has_handed_over() => {
+                plan.shorten_batches(too_wide.batch_rows(batch_rows)).await.map_err(failed)?;
+            }
             _ => return Err(failed(error)),
         }
     }
 }
 
-/// Runs the plan to its end, or until nobody reads; tells whether something was `handed_over`.
-async fn attempt(plan: &EmbeddedPlan, batches: &BatchSender, handed_over: &mut bool) -> Result<(), DataFusionError> {
+/// Runs the plan to its end, or until nobody reads.
+async fn attempt(plan: &EmbeddedPlan, batches: &BatchSender) -> Result<(), DataFusionError> {
     let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx())?;
     while let Some(batch) = stream.next().await {
         for piece in pieces(&batch?) {
             let Some(place) = batches.reserve().await else { return Ok(()) };
+            plan.wanted.hands_over();
             place.send(Ok(piece));
-            *handed_over = true;
         }
     }
     Ok(())

@@ -4,22 +4,24 @@
 //! a batch of gigabytes, which is counted nowhere. Rows that are too wide for the batches of a plan end it before that, and
 //! it is planned again with shorter ones.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::DataFusionError;
 use thiserror::Error;
 
 use super::bytes::bytes_of;
 
 /// Bytes of a batch that an operator makes of rows of another one.
 const BATCH_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a row that is alone in its batch.
+const ROW_BYTES_MAX: usize = 256 << 20;
 
 /// Rows are too wide for the batches of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("rows of {bytes} bytes are too wide")]
 pub(super) struct TooWide {
-    /// Of the widest row.
-    bytes: usize,
+    /// Of what the widest row becomes.
+    pub(super) bytes: usize,
 }
 
 impl TooWide {
@@ -31,34 +33,38 @@ impl TooWide {
         }
     }
 
-    /// Rows of a batch that fit.
-    pub(super) fn batch_rows(self) -> usize {
-        (BATCH_BYTES_MAX / self.bytes.max(1)).max(1)
+    /// Rows of a batch that fit, instead of `before`: at most half as many.
+    pub(super) fn batch_rows(self, before: usize) -> usize {
+        (BATCH_BYTES_MAX / self.bytes.max(1)).min(before / 2).max(1)
     }
 }
 
-/// Bytes of a row that may be repeated for all rows of a batch; none where a batch has only one.
-pub(super) fn row_bytes_max(batch_rows: usize) -> Option<usize> {
-    (batch_rows > 1).then(|| BATCH_BYTES_MAX / batch_rows)
+/// What is handed on to an operator that repeats it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Repeated {
+    /// Rows of a batch of the plan.
+    pub(super) batch_rows: usize,
+    /// Whether it is the elements of its lists that become rows.
+    pub(super) is_unnested: bool,
 }
 
-/// # Errors
-/// [`TooWide`] when `batch` has a row of more than `row_bytes_max`.
-pub(super) fn check(batch: &RecordBatch, row_bytes_max: usize) -> Result<()> {
-    let columns = batch.columns();
-    let all: usize = columns.iter().map(|column| bytes_of(column)).sum();
-    if all <= row_bytes_max {
-        return Ok(());
+impl Repeated {
+    /// Bytes of what is made of `batch`, if it is too wide for batches of the plan.
+    pub(super) fn excess(self, batch: &RecordBatch) -> Option<TooWide> {
+        let row_bytes_max = if self.batch_rows > 1 { BATCH_BYTES_MAX / self.batch_rows } else { ROW_BYTES_MAX };
+        let elements = if self.is_unnested { longest_list(batch) } else { 1 };
+        let all: usize = batch.columns().iter().map(|column| bytes_of(column)).sum();
+        if all.saturating_mul(elements) <= row_bytes_max {
+            return None;
+        }
+        let row: usize = batch.columns().iter().map(|column| widest(column)).sum();
+        let bytes = row.min(all).saturating_mul(elements);
+        (bytes > row_bytes_max).then_some(TooWide { bytes })
     }
-    let bytes = columns.iter().map(widest).sum();
-    if bytes <= row_bytes_max {
-        return Ok(());
-    }
-    Err(DataFusionError::External(Box::new(TooWide { bytes })))
 }
 
 /// Bytes of the widest value, or more.
-fn widest(column: &ArrayRef) -> usize {
+fn widest(column: &dyn Array) -> usize {
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     match column.data_type() {
         DataType::Utf8 => longest(&mut column.as_string::<i32>().offsets().lengths()),
@@ -67,14 +73,30 @@ fn widest(column: &ArrayRef) -> usize {
         DataType::LargeBinary => longest(&mut column.as_binary::<i64>().offsets().lengths()),
         DataType::Utf8View => longest(&mut column.as_string_view().lengths().map(|length| length as usize)),
         DataType::BinaryView => longest(&mut column.as_binary_view().lengths().map(|length| length as usize)),
-        DataType::List(_) => {
-            let lists = column.as_list::<i32>();
-            longest(&mut lists.offsets().lengths()).saturating_mul(widest(lists.values()))
-        }
-        DataType::Struct(_) => column.as_struct().columns().iter().map(widest).sum(),
-        // Not more than all of them.
-        data_type if data_type.is_nested() => bytes_of(column),
+        DataType::Struct(_) => column.as_struct().columns().iter().map(|column| widest(column)).sum(),
+        DataType::List(_) => longest_of(column).saturating_mul(widest(column.as_list::<i32>().values())),
+        DataType::LargeList(_) => longest_of(column).saturating_mul(widest(column.as_list::<i64>().values())),
+        DataType::FixedSizeList(..) => longest_of(column).saturating_mul(widest(column.as_fixed_size_list().values())),
+        DataType::Map(..) => longest_of(column).saturating_mul(widest(column.as_map().entries())),
         data_type => data_type.primitive_width().unwrap_or(16),
+    }
+    // One is not more than all of them.
+    .min(bytes_of(column))
+}
+
+/// Elements of the longest list of any column.
+fn longest_list(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(|column| longest_of(column)).max().unwrap_or(0).max(1)
+}
+
+/// Elements of the longest list of a column of lists.
+fn longest_of(column: &dyn Array) -> usize {
+    match column.data_type() {
+        DataType::List(_) => column.as_list::<i32>().offsets().lengths().max().unwrap_or(0),
+        DataType::LargeList(_) => column.as_list::<i64>().offsets().lengths().max().unwrap_or(0),
+        DataType::Map(..) => column.as_map().offsets().lengths().max().unwrap_or(0),
+        DataType::FixedSizeList(_, length) => usize::try_from(*length).unwrap_or(0),
+        _ => 0,
     }
 }
 
@@ -82,21 +104,44 @@ fn widest(column: &ArrayRef) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use datafusion::arrow::array::{Int64Array, StringArray};
+    use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray, StringArray};
+    use datafusion::arrow::buffer::OffsetBuffer;
+    use datafusion::arrow::datatypes::Field;
 
     use super::*;
 
+    fn excess(batch: &RecordBatch, batch_rows: usize, is_unnested: bool) -> Option<usize> {
+        Repeated { batch_rows, is_unnested }.excess(batch).map(|too_wide| too_wide.bytes)
+    }
+
     #[test]
     fn the_widest_row_counts() {
-        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", "abc", ""]));
+        let long = "x".repeat(1 << 20);
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["a", &long, ""]));
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let batch = RecordBatch::try_from_iter([("t", texts), ("n", numbers)]).unwrap();
-        check(&batch, 11).unwrap();
-        let refusal = check(&batch, 10).unwrap_err();
-        assert_eq!(TooWide::told_by(&refusal.context("a join")), Some(TooWide { bytes: 11 }));
-        assert_eq!(row_bytes_max(8_192), Some(8_192));
-        assert_eq!(row_bytes_max(1), None);
-        assert_eq!(TooWide { bytes: 1 << 20 }.batch_rows(), 64);
-        assert_eq!(TooWide { bytes: usize::MAX }.batch_rows(), 1);
+        let bytes = (1 << 20) + 8;
+        assert_eq!(excess(&batch, 63, false), None);
+        assert_eq!(excess(&batch, 64, false), Some(bytes));
+        assert_eq!(excess(&batch, 1, false), None);
+        assert_eq!(TooWide { bytes }.batch_rows(8_192), 63);
+        assert_eq!(TooWide { bytes }.batch_rows(100), 50, "at most half, so that it comes to an end");
+        assert_eq!(TooWide { bytes: usize::MAX }.batch_rows(8_192), 1);
+    }
+
+    #[test]
+    fn lists_count_row_by_row_and_unnested_ones_for_each_element() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..80_000));
+        let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+        let lists: ArrayRef =
+            Arc::new(ListArray::new(field, OffsetBuffer::from_lengths(vec![10; 8_000]), numbers, None));
+        let batch = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+        assert_eq!(excess(&batch, 8_192, false), None);
+        assert_eq!(excess(&batch, 8_192, true), None);
+        let long: ArrayRef = Arc::new(Int64Array::from_iter_values(0..10_000));
+        let field = Arc::new(Field::new_list_field(DataType::Int64, true));
+        let lists: ArrayRef = Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([10_000]), long, None));
+        let batch = RecordBatch::try_from_iter([("l", lists)]).unwrap();
+        assert!(excess(&batch, 1, true).is_some_and(|bytes| bytes >= 800_000_000));
     }
 }

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::cast::as_int64_array;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::super::bytes::bytes_of as bytes_shown;
+use super::super::bytes::bytes_of;
 use super::sizes::{Sizes, lists, rows, texts};
 
 /// Bytes of a value whose size is not known.
@@ -62,13 +62,13 @@ pub(super) fn replaced(args: &ScalarFunctionArgs) -> Option<f64> {
 
 /// `concat(a, b, …)`.
 pub(super) fn joined(args: &ScalarFunctionArgs) -> Option<f64> {
-    Some(args.args.iter().map(|arg| bytes_of(arg, args.number_rows)).sum())
+    Some(args.args.iter().map(|arg| argument_bytes(arg, args.number_rows)).sum())
 }
 
 /// `concat_ws(separator, a, b, …)`.
 pub(super) fn separated(args: &ScalarFunctionArgs) -> Option<f64> {
-    let separators = bytes_of(args.args.first()?, args.number_rows) * args.args.len() as f64;
-    Some(separators + args.args.iter().skip(1).map(|arg| bytes_of(arg, args.number_rows)).sum::<f64>())
+    let separators = argument_bytes(args.args.first()?, args.number_rows) * args.args.len() as f64;
+    Some(separators + args.args.iter().skip(1).map(|arg| argument_bytes(arg, args.number_rows)).sum::<f64>())
 }
 
 /// `array_to_string(array, delimiter, null)`: the delimiter stands behind each element.
@@ -85,10 +85,10 @@ pub(super) fn formatted(args: &ScalarFunctionArgs) -> Option<f64> {
 }
 
 /// Bytes of an argument, a constant one repeated for each row.
-pub(super) fn bytes_of(arg: &ColumnarValue, rows: usize) -> f64 {
+pub(super) fn argument_bytes(arg: &ColumnarValue, rows: usize) -> f64 {
     match arg {
         ColumnarValue::Scalar(scalar) => (scalar.size() - size_of::<ScalarValue>()) as f64 * rows as f64,
-        ColumnarValue::Array(array) => bytes_shown(array) as f64,
+        ColumnarValue::Array(array) => bytes_of(array) as f64,
     }
 }
 

@@ -63,12 +63,12 @@ pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
 ///
 /// Window functions have theirs here too, of the query that `session` is for.
 pub(crate) fn with_bounds(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
-    let windows = watch::of(session).map(|wanted| Bounds::new(wanted, session.runtime_env().memory_pool.clone()));
+    let windows = watch::of(session).map(Bounds::new);
     let bound = |expression: Expr| {
         expression.transform_up(|expression| match expression {
             Expr::ScalarFunction(call) => Ok(with_bound(call)),
             Expr::WindowFunction(mut call) => {
-                let Some(function) = windows.as_ref().and_then(|windows| windows.of_window(&call.fun)) else {
+                let Some(function) = windows.as_ref().and_then(|windows| windows.of_window(&call)) else {
                     return Ok(Transformed::no(Expr::WindowFunction(call)));
                 };
                 call.fun = function;
@@ -255,8 +255,7 @@ impl ScalarUDFImpl for Bounded {
                 call.func = Arc::new(ScalarUDF::new_from_impl(self.clone()));
                 ExprSimplifyResult::Simplified(Expr::ScalarFunction(call))
             }
-            // An operator has no bound.
-            Expr::BinaryExpr(_) => ExprSimplifyResult::Original(args),
+            operator if operators::with_bound(&operator).is_some() => ExprSimplifyResult::Original(args),
             other => ExprSimplifyResult::Simplified(other),
         })
     }

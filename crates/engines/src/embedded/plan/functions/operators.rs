@@ -7,7 +7,7 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::type_coercion::binary::{BinaryTypeCoercer, like_coercion};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Like, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -15,8 +15,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::{Column, binary, lit};
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::bytes::bytes_of;
-use super::patterns::{Cost, sought};
+use super::bytes::argument_bytes;
+use super::patterns::{Cost, steps_of};
 use super::{Bounded, Steps};
 
 /// Bytes of all values of a batch that `||` may give.
@@ -44,9 +44,9 @@ pub(super) fn with_bound(expr: &Expr) -> Option<Expr> {
     }
     let steps: Steps = match operation.op {
         Operator::LikeMatch | Operator::ILikeMatch | Operator::NotLikeMatch | Operator::NotILikeMatch => {
-            |args| sought(args, Operator::LikeMatch)
+            |args| steps_of(args, Operator::LikeMatch)
         }
-        _ => |args| sought(args, Operator::RegexMatch),
+        _ => |args| steps_of(args, Operator::RegexMatch),
     };
     let inner = Arc::new(ScalarUDF::new_from_impl(operation));
     let bounded = Bounded { inner, bytes: None, steps: Some(steps) };
@@ -74,9 +74,9 @@ fn is_match(op: Operator) -> bool {
     )
 }
 
-/// One with an escape of its own is refused later.
+/// One with an escape that is not the usual one is refused later.
 fn of_like(like: &Like, written: Written) -> Option<(Match, &Expr, &Expr)> {
-    if like.escape_char.is_some() {
+    if like.escape_char.is_some_and(|escape| escape != '\\' || written == Written::SimilarTo) {
         return None;
     }
     let op = match (written, like.negated, like.case_insensitive) {
@@ -89,7 +89,8 @@ fn of_like(like: &Like, written: Written) -> Option<(Match, &Expr, &Expr)> {
         (_, true, false) => Operator::NotLikeMatch,
         (_, true, true) => Operator::NotILikeMatch,
     };
-    Some((Match::new(op, written), &like.expr, &like.pattern))
+    let operation = Match { escape: like.escape_char, ..Match::new(op, written) };
+    Some((operation, &like.expr, &like.pattern))
 }
 
 /// How the operator stands in the statement.
@@ -105,12 +106,14 @@ enum Written {
 struct Match {
     op: Operator,
     written: Written,
+    /// As it was written.
+    escape: Option<char>,
     signature: Signature,
 }
 
 impl Match {
     fn new(op: Operator, written: Written) -> Self {
-        Self { op, written, signature: Signature::user_defined(Volatility::Immutable) }
+        Self { op, written, escape: None, signature: Signature::user_defined(Volatility::Immutable) }
     }
 
     /// Whether `pattern` is known and needs no bound.
@@ -126,7 +129,7 @@ impl Match {
         use Operator::{ILikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexNotIMatch, RegexNotMatch};
         let is_negated = matches!(self.op, NotLikeMatch | NotILikeMatch | RegexNotMatch | RegexNotIMatch);
         let is_caseless = matches!(self.op, ILikeMatch | NotILikeMatch | RegexIMatch | RegexNotIMatch);
-        let like = |left, right| Like::new(is_negated, left, right, None, is_caseless);
+        let like = |left, right| Like::new(is_negated, left, right, self.escape, is_caseless);
         Ok(match self.written {
             Written::Operator => Expr::BinaryExpr(BinaryExpr::new(left, self.op, right)),
             Written::Like => Expr::Like(like(left, right)),
@@ -163,6 +166,13 @@ impl ScalarUDFImpl for Match {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [left, right] = types else { return plan_err!("{} has two operands", self.op) };
+        if self.written == Written::Like {
+            let common = like_coercion(left, right);
+            return match common {
+                Some(common) => Ok(vec![common.clone(), common]),
+                None => plan_err!("There isn't a common type to coerce {left} and {right} in LIKE expression"),
+            };
+        }
         let (left, right) = BinaryTypeCoercer::new(left, &self.op, right).get_input_types()?;
         Ok(vec![left, right])
     }
@@ -196,7 +206,7 @@ impl ScalarUDFImpl for Match {
     }
 }
 
-/// The texts or lists of a `||`, which are refused where they are too long: each `||` may double them.
+/// The texts or lists of a `||`, which are refused where they are too long, once they are made: each `||` may double them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Joined {
     signature: Signature,
@@ -227,7 +237,7 @@ impl ScalarUDFImpl for Joined {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let joined = args.args.pop().ok_or_else(|| DataFusionError::Internal("|| has a result".to_owned()))?;
         // A constant one is repeated only where it is used.
-        if bytes_of(&joined, 1) > JOINED_BYTES_MAX {
+        if argument_bytes(&joined, 1) > JOINED_BYTES_MAX {
             let mebibytes = (JOINED_BYTES_MAX as u64) >> 20;
             return Err(DataFusionError::ResourcesExhausted(format!(
                 "|| would make more than {mebibytes} MiB at once"

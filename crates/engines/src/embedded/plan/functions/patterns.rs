@@ -8,18 +8,23 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{ColumnarValue, Operator, ScalarFunctionArgs};
-use regex_syntax::Parser;
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::ast::parse::ParserBuilder;
+use regex_syntax::ast::{Ast, RepetitionKind, RepetitionRange};
 
 use super::sizes::{rows, texts_of};
 
 /// Steps of compiling one place of a pattern.
 const COMPILE_STEPS: f64 = 1e3;
-/// Places of the largest class of letters, and of a range of letters.
+/// Places of the largest class of letters.
 const CLASS_PLACES: f64 = 600.0;
-const RANGE_PLACES: f64 = 4.0;
-/// Places of `%` and of `_`, which are any letter.
+/// Places of any letter: `%`, `_` and `.`.
 const WILDCARD_PLACES: f64 = 20.0;
+/// Bytes of a letter, at each of which a search may be within a class.
+const LETTER_BYTES: f64 = 4.0;
+/// More than anything may cost, and still a number that can be counted with.
+const MOST: f64 = 1e100;
+/// Bytes of a regular expression that is looked at.
+const PATTERN_BYTES_MAX: usize = 256 << 10;
 
 /// What a pattern costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -42,36 +47,64 @@ impl Cost {
     }
 
     fn of_like(pattern: &str) -> Self {
+        let inner = pattern.trim_start_matches('%').trim_end_matches('%');
+        if !inner.contains(['%', '_', '\\']) {
+            // No more than a search for a text.
+            return Self { places: 1.0, at_once: 1.0 };
+        }
         let wildcards = pattern.matches(['%', '_']).count() as f64;
         Self { places: pattern.len() as f64 + wildcards * WILDCARD_PLACES, at_once: pattern.len() as f64 }
     }
 
+    /// The most that it may cost, whatever flags it is read with: with `x`, white space and comments are not part of it.
     /// One that is none costs nothing: it is refused where it is compiled.
     fn of_regex(pattern: &str) -> Self {
-        Parser::new().parse(pattern).map_or_else(|_| Self::default(), |parsed| Self::of_parsed(&parsed))
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Self { places: MOST, at_once: MOST };
+        }
+        let read = |has_comments: bool| {
+            let parser = ParserBuilder::new().ignore_whitespace(has_comments).build().parse(pattern);
+            parser.map_or_else(|_| Self::default(), |parsed| Self::of_parsed(&parsed, pattern))
+        };
+        read(false).or(read(true))
     }
 
-    fn of_parsed(part: &Hir) -> Self {
+    fn of_parsed(part: &Ast, pattern: &str) -> Self {
         let one = Self { places: 1.0, at_once: 1.0 };
-        match part.kind() {
-            HirKind::Empty | HirKind::Look(_) => one,
-            HirKind::Literal(literal) => one.times(literal.0.len() as f64),
-            HirKind::Class(class) => {
-                let ranges = match class {
-                    Class::Unicode(class) => class.ranges().len(),
-                    Class::Bytes(class) => class.ranges().len(),
+        match part {
+            Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Assertion(_) => one,
+            Ast::Dot(_) => Self { places: WILDCARD_PLACES, at_once: LETTER_BYTES },
+            Ast::ClassUnicode(_) | Ast::ClassPerl(_) => Self { places: CLASS_PLACES, at_once: LETTER_BYTES },
+            Ast::ClassBracketed(class) => {
+                let written = &pattern[class.span.start.offset..class.span.end.offset];
+                let names_others = written.contains("[:") || written.split('\\').skip(1).any(starts_with_a_letter);
+                let own = WILDCARD_PLACES + written.len() as f64 * LETTER_BYTES;
+                let places = if names_others { CLASS_PLACES } else { own.min(CLASS_PLACES) };
+                Self { places, at_once: LETTER_BYTES }
+            }
+            Ast::Repetition(repetition) => {
+                let times = match &repetition.op.kind {
+                    RepetitionKind::ZeroOrOne => 1,
+                    RepetitionKind::ZeroOrMore | RepetitionKind::OneOrMore => 2,
+                    RepetitionKind::Range(RepetitionRange::Exactly(times) | RepetitionRange::Bounded(_, times)) => {
+                        *times
+                    }
+                    RepetitionKind::Range(RepetitionRange::AtLeast(times)) => times.saturating_add(1),
                 };
-                Self { places: (ranges as f64 * RANGE_PLACES).min(CLASS_PLACES), at_once: RANGE_PLACES }
+                one.and(Self::of_parsed(&repetition.ast, pattern).times(f64::from(times.max(1))))
             }
-            HirKind::Repetition(repetition) => {
-                let times = repetition.max.unwrap_or_else(|| repetition.min.saturating_add(1));
-                one.and(Self::of_parsed(&repetition.sub).times(f64::from(times.max(1))))
-            }
-            HirKind::Capture(capture) => one.and(Self::of_parsed(&capture.sub)),
-            HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-                parts.iter().fold(one, |sum, part| sum.and(Self::of_parsed(part)))
-            }
+            Ast::Group(group) => one.and(Self::of_parsed(&group.ast, pattern)),
+            Ast::Alternation(alternation) => Self::of_parts(&alternation.asts, pattern),
+            Ast::Concat(concat) => Self::of_parts(&concat.asts, pattern),
         }
+    }
+
+    fn of_parts(parts: &[Ast], pattern: &str) -> Self {
+        parts.iter().fold(Self::default(), |sum, part| sum.and(Self::of_parsed(part, pattern)))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { places: self.places.max(other.places), at_once: self.at_once.max(other.at_once) }
     }
 
     fn and(self, other: Self) -> Self {
@@ -79,7 +112,7 @@ impl Cost {
     }
 
     fn times(self, times: f64) -> Self {
-        Self { places: self.places * times, at_once: self.at_once * times }
+        Self { places: (self.places * times).min(MOST), at_once: (self.at_once * times).min(MOST) }
     }
 
     /// Whether it needs no bound of its own: its time is that of going through the text.
@@ -94,11 +127,11 @@ impl Cost {
 
 /// `regexp_like(text, pattern, flags)` and those like it, whose first arguments are the same.
 pub(super) fn of_regex(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
-    sought(args, Operator::RegexMatch)
+    steps_of(args, Operator::RegexMatch)
 }
 
 /// `text op pattern`.
-pub(super) fn sought(args: &ScalarFunctionArgs, op: Operator) -> Option<Vec<f64>> {
+pub(super) fn steps_of(args: &ScalarFunctionArgs, op: Operator) -> Option<Vec<f64>> {
     let (text, pattern) = (args.args.first()?, args.args.get(1)?);
     let lengths = texts_of(text)?;
     if let ColumnarValue::Scalar(scalar) = pattern {
@@ -124,21 +157,31 @@ pub(super) fn sought(args: &ScalarFunctionArgs, op: Operator) -> Option<Vec<f64>
     Some((0..patterns.len()).map(&mut step).collect())
 }
 
+fn starts_with_a_letter(text: &str) -> bool {
+    text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_pattern_costs_as_much_as_it_is_repeated() {
-        let cost = |pattern| Cost::of(Operator::RegexMatch, pattern);
+        let cost = |pattern: &str| Cost::of(Operator::RegexMatch, pattern);
         assert!(cost("^error: [a-z]+ (timeout|refused)").is_small());
         assert!(!cost(r"\w+@\w+\.(com|org)").is_small());
         assert!(cost("(?:[ab]?){20000}[cd]").at_once > 20_000.0);
         assert!(cost("((a{100}){100}){100}").places >= 1e6);
         assert!(cost("((a{1000}){1000}){1000}").steps(1.0) > 1e9);
+        assert!(cost(r"(\w{1000}) {1000}").places > 1e8, "with the flag x it is the group that is repeated");
+        assert!(cost("(?:[ab]?){20000}#(").at_once > 20_000.0);
+        assert!(cost(&r"\w".repeat(100_000)).places >= 6e7);
+        assert_eq!(cost(&"a".repeat(PATTERN_BYTES_MAX + 1)).places, MOST);
+        assert!(cost("^https://[a-z.]+/").is_small());
         assert_eq!(cost("("), Cost::default());
-        let like = |pattern| Cost::of(Operator::NotILikeMatch, pattern);
+        let like = |pattern: &str| Cost::of(Operator::NotILikeMatch, pattern);
         assert!(like("%flight_number%").is_small());
+        assert!(like(&format!("{}%", "https://example.org/".repeat(100))).is_small());
         assert!(!like(&"%a".repeat(100)).is_small());
     }
 }

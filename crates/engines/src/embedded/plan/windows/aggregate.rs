@@ -14,22 +14,37 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
-use super::{Bounds, Held};
+use super::account::{count, count_for_all};
+use super::{Bounds, Counter, bytes_of_value};
 
 /// An aggregate, used over a window.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
     pub(super) bounds: Bounds,
+    /// How far a window reaches.
+    pub(super) reach: Reach,
+}
+
+/// How far a window reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Over some rows, for each of its own.
+    Some,
+    /// Over all of a partition: one value is that of all its rows.
+    All,
+    /// Over those of a partition that pass a filter: one value is that of all its rows.
+    AllFiltered,
 }
 
 impl BoundedAggregate {
     fn bounded(&self, accumulator: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
-        Box::new(BoundedAccumulator { inner: accumulator, held: self.bounds.held(), rows: 0 })
+        let counter = self.bounds.counter();
+        Box::new(BoundedAccumulator { inner: accumulator, counter, reach: self.reach, rows: 0 })
     }
 
     fn of(&self, inner: Arc<AggregateUDF>) -> Self {
-        Self { inner, bounds: self.bounds.clone() }
+        Self { inner, bounds: self.bounds.clone(), reach: self.reach }
     }
 }
 
@@ -185,23 +200,28 @@ impl AggregateUDFImpl for BoundedAggregate {
 #[derive(Debug)]
 struct BoundedAccumulator {
     inner: Box<dyn Accumulator>,
-    held: Held,
-    /// Rows since the last value: where the window is the whole partition, one value is that of all of them.
+    counter: Counter,
+    reach: Reach,
+    /// Rows that it was given.
     rows: usize,
 }
 
 #[warn(clippy::missing_trait_methods)]
 impl Accumulator for BoundedAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.held.check()?;
+        self.counter.check()?;
         self.rows += values.first().map_or(0, |column| column.len());
         self.inner.update_batch(values)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let value = self.inner.evaluate()?;
-        let rows = std::mem::take(&mut self.rows).max(1);
-        self.held.count(value.size().saturating_mul(rows), rows)?;
+        let bytes = bytes_of_value(&value);
+        match self.reach {
+            Reach::Some => count(bytes, 1)?,
+            Reach::All => count_for_all(bytes, Some(self.rows))?,
+            Reach::AllFiltered => count_for_all(bytes, None)?,
+        }
         Ok(value)
     }
 
@@ -218,7 +238,7 @@ impl Accumulator for BoundedAccumulator {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.held.check()?;
+        self.counter.check()?;
         self.inner.retract_batch(values)
     }
 

@@ -4,40 +4,47 @@
 //! `array_agg(x) OVER (ORDER BY y)` of n rows makes n²/2 elements. Neither that nor the time of it is counted by
 //! DataFusion, which also asks nobody between two rows whether the query is still wanted.
 
+mod account;
 mod aggregate;
 mod partition;
 
-use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Result;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{AggregateUDF, WindowFunctionDefinition, WindowUDF};
 
-use self::aggregate::BoundedAggregate;
+pub(super) use self::account::{Account, WindowRows};
+use self::aggregate::{BoundedAggregate, Reach};
 use self::partition::BoundedWindow;
+use super::bytes::bytes_of;
 use super::guard::Wanted;
 
-/// Bytes of a value that are not counted: as much as there may be of the row that it belongs to.
-const FREE_BYTES: usize = 256;
+/// Calls of a function between which it is asked whether the query is wanted.
+const CHECK_EVERY: usize = 256;
 
 /// The query that window functions compute for.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) struct Bounds {
     wanted: Wanted,
-    memory: Arc<dyn MemoryPool>,
 }
 
 impl Bounds {
-    pub(super) fn new(wanted: Wanted, memory: Arc<dyn MemoryPool>) -> Self {
-        Self { wanted, memory }
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self { wanted }
     }
 
     /// `function` with bounds; none where it has them.
-    pub(super) fn of_window(&self, function: &WindowFunctionDefinition) -> Option<WindowFunctionDefinition> {
-        Some(match function {
+    pub(super) fn of_window(&self, call: &WindowFunction) -> Option<WindowFunctionDefinition> {
+        Some(match &call.fun {
             WindowFunctionDefinition::AggregateUDF(inner) if !inner.inner().is::<BoundedAggregate>() => {
-                let bounded = BoundedAggregate { inner: inner.clone(), bounds: self.clone() };
+                let frame = &call.params.window_frame;
+                let reach = match frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded() {
+                    false => Reach::Some,
+                    true if call.params.filter.is_some() => Reach::AllFiltered,
+                    true => Reach::All,
+                };
+                let bounded = BoundedAggregate { inner: inner.clone(), bounds: self.clone(), reach };
                 WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(bounded)))
             }
             WindowFunctionDefinition::WindowUDF(inner) if !inner.inner().is::<BoundedWindow>() => {
@@ -49,43 +56,37 @@ impl Bounds {
     }
 
     /// For the values of one partition.
-    fn held(&self) -> Held {
-        Held { bounds: self.clone(), reservation: None }
+    fn counter(&self) -> Counter {
+        Counter { wanted: self.wanted.clone(), checks: 0 }
     }
 }
 
-impl fmt::Debug for Bounds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Bounds")
-    }
-}
-
-/// The bytes of the values of one partition, as part of the query's memory until the partition is done.
+/// Of the values of one partition.
 #[derive(Debug)]
-struct Held {
-    bounds: Bounds,
-    reservation: Option<MemoryReservation>,
+struct Counter {
+    wanted: Wanted,
+    checks: usize,
 }
 
-impl Held {
-    /// # Errors
-    /// When the query is no longer wanted.
-    fn check(&self) -> Result<()> {
-        self.bounds.wanted.check()
-    }
-
-    /// Counts the `bytes` of the values of `rows`.
+impl Counter {
+    /// Asks now and then, since it is called for each row.
     ///
     /// # Errors
-    /// When the query has no memory for them.
-    fn count(&mut self, bytes: usize, rows: usize) -> Result<()> {
-        let bytes = bytes.saturating_sub(rows.saturating_mul(FREE_BYTES));
-        if bytes == 0 {
-            return Ok(());
-        }
-        let memory = &self.bounds.memory;
-        let reservation =
-            self.reservation.get_or_insert_with(|| MemoryConsumer::new("values of a window").register(memory));
-        reservation.try_grow(bytes)
+    /// When the query is no longer wanted.
+    fn check(&mut self) -> Result<()> {
+        self.checks = self.checks.wrapping_add(1);
+        if self.checks.is_multiple_of(CHECK_EVERY) { self.wanted.check() } else { Ok(()) }
+    }
+}
+
+/// Bytes of `value`, of a list only those that it shows.
+fn bytes_of_value(value: &ScalarValue) -> usize {
+    match value {
+        ScalarValue::List(list) => bytes_of(list.as_ref()),
+        ScalarValue::LargeList(list) => bytes_of(list.as_ref()),
+        ScalarValue::FixedSizeList(list) => bytes_of(list.as_ref()),
+        ScalarValue::Struct(values) => bytes_of(values.as_ref()),
+        ScalarValue::Map(map) => bytes_of(map.as_ref()),
+        other => other.size(),
     }
 }

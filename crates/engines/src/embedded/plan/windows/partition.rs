@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::super::bytes::bytes_of;
-use super::{Bounds, Held};
+use super::account::count;
+use super::{Bounds, Counter, bytes_of_value};
 
 /// A window function.
 #[derive(Debug, Clone)]
@@ -62,7 +63,7 @@ impl WindowUDFImpl for BoundedWindow {
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let inner = self.inner.partition_evaluator_factory(args)?;
-        Ok(Box::new(BoundedEvaluator { inner, held: self.bounds.held() }))
+        Ok(Box::new(BoundedEvaluator { inner, counter: self.bounds.counter() }))
     }
 
     fn simplify(&self) -> Option<WindowFunctionSimplification> {
@@ -103,7 +104,7 @@ impl WindowUDFImpl for BoundedWindow {
 #[derive(Debug)]
 struct BoundedEvaluator {
     inner: Box<dyn PartitionEvaluator>,
-    held: Held,
+    counter: Counter,
 }
 
 #[warn(clippy::missing_trait_methods)]
@@ -121,16 +122,16 @@ impl PartitionEvaluator for BoundedEvaluator {
     }
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        self.held.check()?;
+        self.counter.check()?;
         let given = self.inner.evaluate_all(values, rows)?;
-        self.held.count(bytes_of(&given), rows)?;
+        count(bytes_of(&given), rows)?;
         Ok(given)
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
-        self.held.check()?;
+        self.counter.check()?;
         let value = self.inner.evaluate(values, range)?;
-        self.held.count(value.size(), 1)?;
+        count(bytes_of_value(&value), 1)?;
         Ok(value)
     }
 
