@@ -12,14 +12,14 @@ fn node() -> (Folder, Node) {
 #[tokio::test]
 async fn values_of_a_window_are_part_of_the_memory_of_the_query() {
     let (_folder, node) = node();
-    let long = "(SELECT id, CASE WHEN id < 2 THEN repeat('x', 1000000) ELSE 'x' END AS t FROM n)";
+    let long = "(SELECT id, CASE WHEN id < 2 THEN repeat(name, 150000) ELSE name END AS t FROM n)";
     for sql in [
         "SELECT max(length(t)) FROM (SELECT string_agg(name, ',') OVER (ORDER BY id) AS t FROM n)".to_owned(),
         "SELECT max(cardinality(t)) FROM (SELECT array_agg(name) OVER (ORDER BY id) AS t FROM n)".to_owned(),
         "SELECT max(cardinality(t)) FROM (SELECT array_agg(id) OVER (ORDER BY id DESC ROWS BETWEEN CURRENT ROW AND \
          UNBOUNDED FOLLOWING) AS t FROM n)"
             .to_owned(),
-        format!("SELECT max(length(t)) FROM (SELECT max(t) OVER () AS t FROM {long})"),
+        format!("SELECT max(length(t)) FROM (SELECT min(t) OVER () AS t FROM {long})"),
         format!("SELECT max(length(t)) FROM (SELECT max(t) FILTER (WHERE id < 2) OVER () AS t FROM {long})"),
         "SELECT max(cardinality(t)) FROM (SELECT array_agg(name) OVER (PARTITION BY id % 20) AS t FROM n)".to_owned(),
         format!("SELECT max(length(t)) FROM (SELECT first_value(t) OVER (ORDER BY id) AS t FROM {long})"),
