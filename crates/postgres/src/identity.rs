@@ -4,10 +4,10 @@
 //! are always out of a list, so that a claim can choose but never name one.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Principal, Proof};
+use tidegate_query::LastingStamp;
 
 /// The role that a call runs as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -139,9 +139,14 @@ pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Pri
     lasting.claims.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
     // Claims may come in another order.
     lasting.claims.sort_keys();
-    let mut hasher = DefaultHasher::new();
-    (run_as.role_of(principal).ok(), settings.values(&lasting)).hash(&mut hasher);
-    hasher.finish()
+    let mut stamp = LastingStamp::default();
+    stamp.add(match run_as.role_of(principal) {
+        Ok(Some(role)) => format!("role {role}"),
+        Ok(None) => "login".to_owned(),
+        Err(_) => "none".to_owned(),
+    });
+    settings.values(&lasting).iter().for_each(|value| stamp.add(value));
+    stamp.finish()
 }
 
 /// The verified name and tenant of `principal`; empty for somebody who showed nothing.
@@ -256,6 +261,8 @@ mod tests {
             assert_eq!(stamp(&first) != stamp(&other_level), by_level, "{run_as:?} {settings:?}");
             assert_eq!(stamp(&first) != stamp(&other_team), by_team, "{run_as:?} {settings:?}");
         }
+        // It is written down, and means the same to every version of this program.
+        assert_eq!(format!("{:016x}", stamp_of(&RunAs::Login, &of_level, &first)), "9b7f270876f51bf4");
         for run_as in [RunAs::Login, RunAs::Fixed("reader".into())] {
             assert_eq!(stamp_of(&run_as, &nothing, &first), 0);
         }

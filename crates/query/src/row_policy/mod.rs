@@ -15,7 +15,6 @@ mod resolve;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use tidegate_core::{Error, ErrorKind, Principal};
 
 pub use checked::{PolicyPart, PolicyProblem, PolicyTable};
@@ -23,6 +22,8 @@ pub use condition::RowCondition;
 pub use fit::{Comparator, RowFilter, RowValue, ValueKind};
 pub use hash::HashKey;
 pub use mask::Mask;
+
+use crate::lasting::LastingStamp;
 
 /// One policy of a database's tables.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,21 +157,16 @@ impl RowPolicies {
         if self.is_empty() {
             return 0;
         }
-        let mut hash = Sha256::new();
-        let mut add = |text: String| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text.as_bytes());
-        };
+        let mut stamp = LastingStamp::default();
         if self.policies.iter().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
-            add(self.key.hash("stamp"));
+            stamp.add(self.key.hash("stamp"));
         }
         for policy in self.policies.iter().filter(|policy| policy.binds(principal)) {
-            add(format!("{policy:?}"));
+            stamp.add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.asked());
-            brought.for_each(|asked| add(format!("{:?}", asked.of(principal))));
+            brought.for_each(|asked| stamp.add(format!("{:?}", asked.of(principal))));
         }
-        let digest: [u8; 32] = hash.finalize().into();
-        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+        stamp.finish()
     }
 }
 

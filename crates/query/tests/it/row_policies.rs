@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{Grants, Principal, Proof};
 use tidegate_query::{
-    Database, Databases, HashKey, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter, RowPolicies,
-    RowPolicy, TableView, ValueKind,
+    Database, Databases, HashKey, LastingStamp, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter,
+    RowPolicies, RowPolicy, TableView, ValueKind,
 };
 
 use crate::fake::Fake;
@@ -219,4 +219,20 @@ fn a_node_has_one_stamp_for_all_its_databases() {
     assert_eq!(stamp(&databases, json!({"exp": 1})), 0);
     assert_eq!(stamp(&bound(None), json!({"region": 7})), 0);
     assert_eq!(stamp(&Databases::default(), json!({"region": 7})), 0);
+}
+
+/// Results and tasks are kept under them, and outlive the process and the version of the compiler.
+#[test]
+fn stamps_that_are_written_down_stay_what_they_are() {
+    let of = |parts: &[&str]| {
+        let mut stamp = LastingStamp::default();
+        parts.iter().for_each(|part| stamp.add(part));
+        stamp.finish()
+    };
+    assert_eq!(format!("{:016x}", of(&["ab", "c"])), "601d5476e2ccfe2c");
+    assert!(of(&["ab", "c"]) != of(&["a", "bc"]) && of(&["a", "b"]) != of(&["b", "a"]));
+    assert_eq!(format!("{:016x}", LastingStamp::of_named([("files", 0), ("shop", 7)])), "4b579e965a869aff");
+    assert_eq!(LastingStamp::of_named([("shop", 7)]), LastingStamp::of_named([("files", 0), ("shop", 7)]));
+    assert_ne!(LastingStamp::of_named([("shop", 7)]), LastingStamp::of_named([("files", 7)]));
+    assert_eq!(LastingStamp::of_named([("files", 0)]), 0);
 }
