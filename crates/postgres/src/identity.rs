@@ -129,10 +129,9 @@ impl ClaimSettings {
 }
 
 /// What a database with these settings makes of `principal`: the same as long as it is taken for the same, by one token
-/// and by the next; zero where it takes everybody for the same.
+/// and by the next, under one role and the same settings; zero where it takes everybody for its login.
 pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
-    let is_same_for_all = matches!(run_as, RunAs::Login | RunAs::Fixed(_)) && settings.names().next().is_none();
-    if is_same_for_all {
+    if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
     }
     let mut lasting = principal.clone();
@@ -145,7 +144,10 @@ pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Pri
         Ok(None) => "login".to_owned(),
         Err(_) => "none".to_owned(),
     });
-    settings.values(&lasting).iter().for_each(|value| stamp.add(value));
+    for (name, value) in settings.names().zip(settings.values(&lasting)) {
+        stamp.add(name);
+        stamp.add(value);
+    }
     stamp.finish()
 }
 
@@ -186,6 +188,7 @@ fn all_claims(principal: &Principal) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     use tidegate_core::{Grants, Proof};
@@ -262,10 +265,29 @@ mod tests {
             assert_eq!(stamp(&first) != stamp(&other_team), by_team, "{run_as:?} {settings:?}");
         }
         // It is written down, and means the same to every version of this program.
-        assert_eq!(format!("{:016x}", stamp_of(&RunAs::Login, &of_level, &first)), "9b7f270876f51bf4");
-        for run_as in [RunAs::Login, RunAs::Fixed("reader".into())] {
-            assert_eq!(stamp_of(&run_as, &nothing, &first), 0);
-        }
+        assert_eq!(format!("{:016x}", stamp_of(&RunAs::Login, &of_level, &first)), "4bab8f41cc8c02eb");
+        assert_eq!(stamp_of(&RunAs::Login, &nothing, &first), 0);
+    }
+
+    #[test]
+    fn a_stamp_is_another_under_another_role_or_setting() {
+        let ann = caller(json!({"level": 7}));
+        let under = |run_as: &RunAs, setting: Option<&str>| {
+            let single = setting.map(|setting| (setting.to_owned(), "level".to_owned())).into_iter().collect();
+            stamp_of(run_as, &ClaimSettings { single, ..ClaimSettings::default() }, &ann)
+        };
+        let [analyst, reader] = ["analyst", "reader"].map(|role| RunAs::Fixed(role.into()));
+        let chosen = RunAs::Claim { claim: "role".into(), allow: vec!["x".into()], default: Some("reader".into()) };
+        let stamps = [
+            under(&RunAs::Login, None),
+            under(&analyst, None),
+            under(&reader, None),
+            under(&reader, Some("app.level")),
+            under(&reader, Some("app.rank")),
+            under(&RunAs::Login, Some("app.rank")),
+        ];
+        assert_eq!(BTreeSet::from(stamps).len(), stamps.len(), "{stamps:?}");
+        assert_eq!(under(&chosen, None), under(&reader, None), "whoever chose it");
     }
 
     #[test]
