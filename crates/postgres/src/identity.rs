@@ -98,9 +98,31 @@ pub struct ClaimSettings {
     pub for_handlers: bool,
 }
 
-/// Claims that are another in each token, whoever it is for
-/// ([RFC 7519, 4.1](https://www.rfc-editor.org/rfc/rfc7519#section-4.1)).
-const OF_ONE_TOKEN: [&str; 4] = ["exp", "iat", "jti", "nbf"];
+/// Claims that are another in each token or each login, whoever it is for.
+const OF_ONE_TOKEN: [&str; 16] = [
+    // RFC 7519, section 4.1.
+    "exp",
+    "iat",
+    "jti",
+    "nbf",
+    // OpenID Connect Core, sections 2, 3.1.3.6 and 3.3.2.11; of sessions, Front-Channel Logout, section 3.
+    "at_hash",
+    "auth_time",
+    "c_hash",
+    "nonce",
+    "sid",
+    // Of Microsoft Entra.
+    "aio",
+    "rh",
+    "uti",
+    // Of Keycloak.
+    "session_state",
+    // Of Amazon Cognito.
+    "event_id",
+    "origin_jti",
+    // Of FAPI.
+    "s_hash",
+];
 
 /// The setting that holds the name of whoever calls a handler.
 pub(crate) const USER: &str = "auth.user_id";
@@ -116,7 +138,24 @@ impl ClaimSettings {
 
     /// What the settings hold for `principal`; a claim that it does not have is empty.
     pub(crate) fn values(&self, principal: &Principal) -> Vec<String> {
-        let all = self.all.iter().map(|_| Value::Object(all_claims(principal)).to_string());
+        self.holding(all_claims(principal), principal)
+    }
+
+    /// The same, as far as it outlives a token: without the claims of one token among all of them. A claim that a
+    /// setting of its own holds stays, whatever it is, since policies ask for it by name.
+    fn lasting_values(&self, principal: &Principal) -> Vec<String> {
+        let mut lasting = principal.clone();
+        // Names come in any order.
+        lasting.claims.values_mut().for_each(Value::sort_all_objects);
+        let mut all = all_claims(&lasting);
+        all.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
+        all.sort_keys();
+        self.holding(all, &lasting)
+    }
+
+    /// What they hold for `principal` if `all` are all its claims.
+    fn holding(&self, all: Map<String, Value>, principal: &Principal) -> Vec<String> {
+        let all = self.all.as_ref().map(|_| Value::Object(all).to_string());
         let single = self.single.values().map(|claim| match claim_of(principal, claim) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
@@ -124,7 +163,7 @@ impl ClaimSettings {
         });
         let handlers = self.for_handlers.then(|| who(principal)).into_iter().flatten();
         // Text that the server could not take must not make two callers look alike, so it is spelled out.
-        all.chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
+        all.into_iter().chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
     }
 }
 
@@ -134,17 +173,13 @@ pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Pri
     if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
     }
-    let mut lasting = principal.clone();
-    lasting.claims.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
-    // Claims may come in another order.
-    lasting.claims.sort_keys();
     let mut stamp = LastingStamp::default();
     stamp.add(match run_as.role_of(principal) {
         Ok(Some(role)) => format!("role {role}"),
         Ok(None) => "login".to_owned(),
         Err(_) => "none".to_owned(),
     });
-    for (name, value) in settings.names().zip(settings.values(&lasting)) {
+    for (name, value) in settings.names().zip(settings.lasting_values(principal)) {
         stamp.add(name);
         stamp.add(value);
     }
@@ -288,6 +323,34 @@ mod tests {
         ];
         assert_eq!(BTreeSet::from(stamps).len(), stamps.len(), "{stamps:?}");
         assert_eq!(under(&chosen, None), under(&reader, None), "whoever chose it");
+    }
+
+    #[test]
+    fn a_stamp_outlives_a_token() {
+        let of_all = ClaimSettings { all: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
+        let by_all = |claims: &Value| stamp_of(&RunAs::Login, &of_all, &caller(claims.clone()));
+        let first = json!({"scope": "a", "groups": ["x", "y"], "realm": {"roles": {"of": {"a": 1, "b": 2}}, "id": 1}});
+        let mut second =
+            json!({"realm": {"id": 1, "roles": {"of": {"b": 2, "a": 1}}}, "groups": ["x", "y"], "scope": "a"});
+        for name in OF_ONE_TOKEN {
+            second[name] = json!(name);
+        }
+        assert_eq!(by_all(&first), by_all(&second));
+        for (name, other) in
+            [("scope", json!("b")), ("groups", json!(["y"])), ("realm", json!({})), ("acr", json!("1"))]
+        {
+            let mut third = second.clone();
+            third[name] = other;
+            assert_ne!(by_all(&first), by_all(&third), "{name}");
+        }
+        // What a setting holds by itself counts, and may be an object.
+        let single = |claim: &str, claims: &Value| {
+            let single = [("app.it".to_owned(), claim.to_owned())].into();
+            stamp_of(&RunAs::Login, &ClaimSettings { single, ..ClaimSettings::default() }, &caller(claims.clone()))
+        };
+        assert_eq!(single("realm", &first), single("realm", &second));
+        assert_ne!(single("sid", &first), single("sid", &second));
+        assert_eq!(single("scope", &first), single("scope", &second));
     }
 
     #[test]

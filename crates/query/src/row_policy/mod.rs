@@ -152,16 +152,18 @@ impl RowPolicies {
     }
 
     /// What an answer depends on beside the data and the statement: which policies bind `principal`, and what it brings
-    /// to them. Nothing of that can be learned from it. Zero where there is no policy.
+    /// to them. Nothing of that can be learned from it. Zero where no policy binds it.
     pub fn stamp(&self, principal: &Principal) -> u64 {
-        if self.is_empty() {
+        let mut binding = self.policies.iter().filter(|policy| policy.binds(principal)).peekable();
+        if binding.peek().is_none() {
             return 0;
         }
         let mut stamp = LastingStamp::default();
-        if self.policies.iter().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
+        // The key may be another after a restart, which is nothing to whom no hash is shown.
+        if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
             stamp.add(self.key.hash("stamp"));
         }
-        for policy in self.policies.iter().filter(|policy| policy.binds(principal)) {
+        for policy in binding {
             stamp.add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.asked());
             brought.for_each(|asked| stamp.add(format!("{:?}", asked.of(principal))));

@@ -221,6 +221,22 @@ fn a_node_has_one_stamp_for_all_its_databases() {
     assert_eq!(stamp(&Databases::default(), json!({"region": 7})), 0);
 }
 
+#[test]
+fn the_key_of_hashes_is_in_the_stamps_of_those_who_are_shown_hashes() {
+    let hashing = policy("*", Some("tenant_id = :claims.tenant"), &[("id", Mask::Hash)]);
+    let mut plain = policy("orders", Some("id > 5"), &[("Price", Mask::Null)]);
+    plain.except_roles.clear();
+    // A node without a key of its own has another one after a restart.
+    let [before, after] =
+        [b"one", b"two"].map(|key| RowPolicies::new(vec![hashing.clone(), plain.clone()], HashKey::of(key)));
+    let (clerk, mut auditor) = (principal(&json!({"tenant": "t"})), principal(&json!({})));
+    auditor.roles = BTreeSet::from(["auditor".to_owned()]);
+    assert_ne!(before.stamp(&clerk), after.stamp(&clerk));
+    assert_eq!(before.stamp(&auditor), after.stamp(&auditor));
+    assert_ne!(before.stamp(&auditor), 0);
+    assert_eq!(policies([hashing]).stamp(&auditor), 0, "nothing binds it");
+}
+
 /// Results and tasks are kept under them, and outlive the process and the version of the compiler.
 #[test]
 fn stamps_that_are_written_down_stay_what_they_are() {
