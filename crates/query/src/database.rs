@@ -61,7 +61,7 @@ pub trait Database: Send + Sync + 'static {
 
     /// What an answer to `principal` depends on beside data and statement: the row policies that bind it, and what it
     /// brings to them ([`RowPolicies::stamp`](crate::RowPolicies::stamp)); or whom the database takes it for. The same in
-    /// every process; zero where everybody is the same to it.
+    /// every process; zero where nothing is configured that tells principals apart, or none of it binds this one.
     fn row_policy_stamp(&self, _principal: &Principal) -> u64 {
         0
     }
