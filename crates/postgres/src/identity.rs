@@ -4,10 +4,10 @@
 //! are always out of a list, so that a claim can choose but never name one.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{Error, ErrorKind, Principal, Proof};
+use tidegate_query::LastingStamp;
 
 /// The role that a call runs as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -98,9 +98,31 @@ pub struct ClaimSettings {
     pub for_handlers: bool,
 }
 
-/// Claims that are another in each token, whoever it is for
-/// ([RFC 7519, 4.1](https://www.rfc-editor.org/rfc/rfc7519#section-4.1)).
-const OF_ONE_TOKEN: [&str; 4] = ["exp", "iat", "jti", "nbf"];
+/// Claims that are another in each token or each login, whoever it is for.
+const OF_ONE_TOKEN: [&str; 16] = [
+    // RFC 7519, section 4.1.
+    "exp",
+    "iat",
+    "jti",
+    "nbf",
+    // OpenID Connect Core, sections 2, 3.1.3.6 and 3.3.2.11; of sessions, Front-Channel Logout, section 3.
+    "at_hash",
+    "auth_time",
+    "c_hash",
+    "nonce",
+    "sid",
+    // Of Microsoft Entra.
+    "aio",
+    "rh",
+    "uti",
+    // Of Keycloak.
+    "session_state",
+    // Of Amazon Cognito.
+    "event_id",
+    "origin_jti",
+    // Of FAPI.
+    "s_hash",
+];
 
 /// The setting that holds the name of whoever calls a handler.
 pub(crate) const USER: &str = "auth.user_id";
@@ -116,7 +138,24 @@ impl ClaimSettings {
 
     /// What the settings hold for `principal`; a claim that it does not have is empty.
     pub(crate) fn values(&self, principal: &Principal) -> Vec<String> {
-        let all = self.all.iter().map(|_| Value::Object(all_claims(principal)).to_string());
+        self.holding(all_claims(principal), principal)
+    }
+
+    /// The same, as far as it outlives a token: without the claims of one token among all of them. A claim that a
+    /// setting of its own holds stays, whatever it is, since policies ask for it by name.
+    fn lasting_values(&self, principal: &Principal) -> Vec<String> {
+        let mut lasting = principal.clone();
+        // Names come in any order.
+        lasting.claims.values_mut().for_each(Value::sort_all_objects);
+        let mut all = all_claims(&lasting);
+        all.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
+        all.sort_keys();
+        self.holding(all, &lasting)
+    }
+
+    /// What they hold for `principal` if `all` are all its claims.
+    fn holding(&self, all: Map<String, Value>, principal: &Principal) -> Vec<String> {
+        let all = self.all.as_ref().map(|_| Value::Object(all).to_string());
         let single = self.single.values().map(|claim| match claim_of(principal, claim) {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
@@ -124,24 +163,27 @@ impl ClaimSettings {
         });
         let handlers = self.for_handlers.then(|| who(principal)).into_iter().flatten();
         // Text that the server could not take must not make two callers look alike, so it is spelled out.
-        all.chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
+        all.into_iter().chain(single).chain(handlers).map(|text| text.replace('\0', "\\u0000")).collect()
     }
 }
 
 /// What a database with these settings makes of `principal`: the same as long as it is taken for the same, by one token
-/// and by the next; zero where it takes everybody for the same.
+/// and by the next, under one role and the same settings; zero where it takes everybody for its login.
 pub(crate) fn stamp_of(run_as: &RunAs, settings: &ClaimSettings, principal: &Principal) -> u64 {
-    let is_same_for_all = matches!(run_as, RunAs::Login | RunAs::Fixed(_)) && settings.names().next().is_none();
-    if is_same_for_all {
+    if *run_as == RunAs::Login && settings.names().next().is_none() {
         return 0;
     }
-    let mut lasting = principal.clone();
-    lasting.claims.retain(|name, _| !OF_ONE_TOKEN.contains(&name.as_str()));
-    // Claims may come in another order.
-    lasting.claims.sort_keys();
-    let mut hasher = DefaultHasher::new();
-    (run_as.role_of(principal).ok(), settings.values(&lasting)).hash(&mut hasher);
-    hasher.finish()
+    let mut stamp = LastingStamp::default();
+    stamp.add(match run_as.role_of(principal) {
+        Ok(Some(role)) => format!("role {role}"),
+        Ok(None) => "login".to_owned(),
+        Err(_) => "none".to_owned(),
+    });
+    for (name, value) in settings.names().zip(settings.lasting_values(principal)) {
+        stamp.add(name);
+        stamp.add(value);
+    }
+    stamp.finish()
 }
 
 /// The verified name and tenant of `principal`; empty for somebody who showed nothing.
@@ -181,6 +223,7 @@ fn all_claims(principal: &Principal) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     use tidegate_core::{Grants, Proof};
@@ -256,9 +299,58 @@ mod tests {
             assert_eq!(stamp(&first) != stamp(&other_level), by_level, "{run_as:?} {settings:?}");
             assert_eq!(stamp(&first) != stamp(&other_team), by_team, "{run_as:?} {settings:?}");
         }
-        for run_as in [RunAs::Login, RunAs::Fixed("reader".into())] {
-            assert_eq!(stamp_of(&run_as, &nothing, &first), 0);
+        // It is written down, and means the same to every version of this program.
+        assert_eq!(format!("{:016x}", stamp_of(&RunAs::Login, &of_level, &first)), "4bab8f41cc8c02eb");
+        assert_eq!(stamp_of(&RunAs::Login, &nothing, &first), 0);
+    }
+
+    #[test]
+    fn a_stamp_is_another_under_another_role_or_setting() {
+        let ann = caller(json!({"level": 7}));
+        let under = |run_as: &RunAs, setting: Option<&str>| {
+            let single = setting.map(|setting| (setting.to_owned(), "level".to_owned())).into_iter().collect();
+            stamp_of(run_as, &ClaimSettings { single, ..ClaimSettings::default() }, &ann)
+        };
+        let [analyst, reader] = ["analyst", "reader"].map(|role| RunAs::Fixed(role.into()));
+        let chosen = RunAs::Claim { claim: "role".into(), allow: vec!["x".into()], default: Some("reader".into()) };
+        let stamps = [
+            under(&RunAs::Login, None),
+            under(&analyst, None),
+            under(&reader, None),
+            under(&reader, Some("app.level")),
+            under(&reader, Some("app.rank")),
+            under(&RunAs::Login, Some("app.rank")),
+        ];
+        assert_eq!(BTreeSet::from(stamps).len(), stamps.len(), "{stamps:?}");
+        assert_eq!(under(&chosen, None), under(&reader, None), "whoever chose it");
+    }
+
+    #[test]
+    fn a_stamp_outlives_a_token() {
+        let of_all = ClaimSettings { all: Some("request.jwt.claims".into()), ..ClaimSettings::default() };
+        let by_all = |claims: &Value| stamp_of(&RunAs::Login, &of_all, &caller(claims.clone()));
+        let first = json!({"scope": "a", "groups": ["x", "y"], "realm": {"roles": {"of": {"a": 1, "b": 2}}, "id": 1}});
+        let mut second =
+            json!({"realm": {"id": 1, "roles": {"of": {"b": 2, "a": 1}}}, "groups": ["x", "y"], "scope": "a"});
+        for name in OF_ONE_TOKEN {
+            second[name] = json!(name);
         }
+        assert_eq!(by_all(&first), by_all(&second));
+        for (name, other) in
+            [("scope", json!("b")), ("groups", json!(["y"])), ("realm", json!({})), ("acr", json!("1"))]
+        {
+            let mut third = second.clone();
+            third[name] = other;
+            assert_ne!(by_all(&first), by_all(&third), "{name}");
+        }
+        // What a setting holds by itself counts, and may be an object.
+        let single = |claim: &str, claims: &Value| {
+            let single = [("app.it".to_owned(), claim.to_owned())].into();
+            stamp_of(&RunAs::Login, &ClaimSettings { single, ..ClaimSettings::default() }, &caller(claims.clone()))
+        };
+        assert_eq!(single("realm", &first), single("realm", &second));
+        assert_ne!(single("sid", &first), single("sid", &second));
+        assert_eq!(single("scope", &first), single("scope", &second));
     }
 
     #[test]

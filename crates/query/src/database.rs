@@ -7,10 +7,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use sha2::{Digest, Sha256};
 use tidegate_core::{Error, ErrorKind, Job, Principal, Tenancy, nearest};
 
 use crate::freshness::Freshness;
+use crate::lasting::LastingStamp;
 use crate::stamp::stamp_of_shape;
 use crate::statement::{SqlDialect, Statement};
 
@@ -61,7 +61,7 @@ pub trait Database: Send + Sync + 'static {
 
     /// What an answer to `principal` depends on beside data and statement: the row policies that bind it, and what it
     /// brings to them ([`RowPolicies::stamp`](crate::RowPolicies::stamp)); or whom the database takes it for. The same in
-    /// every process; zero where everybody is the same to it.
+    /// every process; zero where nothing is configured that tells principals apart, or none of it binds this one.
     fn row_policy_stamp(&self, _principal: &Principal) -> u64 {
         0
     }
@@ -207,19 +207,8 @@ impl Databases {
     /// What an answer to `principal` depends on beside the data, whichever of them is asked: zero where no row policy binds it
     /// ([`Database::row_policy_stamp`]).
     pub fn row_policy_stamp(&self, principal: &Principal) -> u64 {
-        let stamps = self.by_name.iter().map(|(name, database)| (name, database.row_policy_stamp(principal)));
-        let mut bound = stamps.filter(|(_, stamp)| *stamp != 0).peekable();
-        if bound.peek().is_none() {
-            return 0;
-        }
-        let mut hash = Sha256::new();
-        for (name, stamp) in bound {
-            hash.update((name.len() as u64).to_be_bytes());
-            hash.update(name);
-            hash.update(stamp.to_be_bytes());
-        }
-        let digest: [u8; 32] = hash.finalize().into();
-        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+        let all = self.by_name.iter();
+        LastingStamp::of_named(all.map(|(name, database)| (name.as_str(), database.row_policy_stamp(principal))))
     }
 
     /// The names of all, in their order.

@@ -17,6 +17,7 @@ mod format;
 mod freshness;
 mod functions;
 mod handover;
+mod lasting;
 mod lookup;
 mod moved;
 mod nesting;
@@ -45,6 +46,7 @@ pub use executor::{Delivery, Executor, Mode, Page, Presentation, Question, Rest,
 pub use format::{Format, Meaning, Texts, declared_type_name, field_type_name, type_name, with_type_name};
 pub use freshness::Freshness;
 pub use handover::{BatchSender, handover};
+pub use lasting::LastingStamp;
 pub use lookup::Lookup;
 pub use moved::Moved;
 pub use row_policy::{

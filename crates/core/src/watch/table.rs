@@ -64,7 +64,7 @@ pub(super) struct Table {
     ids: HashMap<Key, EntryId>,
     /// What was asked for last comes last, so that it is in the order of its times.
     due: VecDeque<(Instant, EntryId)>,
-    /// What was due and waits, since much is asked for its tenant.
+    /// What is due.
     turns: Turns,
     last_id: u64,
     subscriptions: Shares,
@@ -227,34 +227,37 @@ impl Table {
 
     /// What to ask next. Watchers of an earlier version are let go: who listens is told of the swap, and comes back.
     pub(super) fn next(&mut self, now: Instant, version: u64) -> Next {
-        while let Some(id) = self.turns.next() {
-            if let Some(question) = self.question(id, version) {
-                return Next::Ask(question);
+        let later = self.line_up(now, version);
+        while let Some((id, tenant)) = self.turns.next() {
+            if let Some(entry) = self.entry_of(id, version) {
+                return Next::Ask(Question { id, caller: entry.key.caller.clone(), found: entry.found.clone() });
             }
+            self.turns.end(&tenant);
         }
-        while let Some((due, id)) = self.due.front().copied() {
-            let is_of_now = self.entries.get(&id).is_some_and(|entry| entry.key.version == version);
-            if is_of_now && due > now {
-                return Next::At(due);
-            }
-            self.due.pop_front();
-            if let Some(question) = self.question(id, version) {
-                return Next::Ask(question);
-            }
-        }
-        Next::Nothing
+        later.map_or(Next::Nothing, Next::At)
     }
 
-    /// The question for `id`; none if it is polled no more, or has to wait for its turn.
-    fn question(&mut self, id: EntryId, version: u64) -> Option<Question> {
-        let entry = self.entries.get(&id)?;
-        if entry.key.version != version {
-            self.retire(id);
-            return None;
+    /// Has what is due wait for its turn; says when more is.
+    fn line_up(&mut self, now: Instant, version: u64) -> Option<Instant> {
+        while let Some((due, id)) = self.due.front().copied() {
+            if let Some(entry) = self.entry_of(id, version) {
+                if due > now {
+                    return Some(due);
+                }
+                let caller = entry.key.caller.clone();
+                self.turns.wait(id, &caller.principal.tenant);
+            }
+            self.due.pop_front();
         }
-        let caller = entry.key.caller.clone();
-        let has_its_turn = self.turns.begin(id, caller.principal.tenant.as_deref());
-        has_its_turn.then(|| Question { id, caller, found: entry.found.clone() })
+        None
+    }
+
+    /// What is polled as `id`; one of another version is let go.
+    fn entry_of(&mut self, id: EntryId, version: u64) -> Option<&Entry> {
+        if self.entries.get(&id)?.key.version != version {
+            self.retire(id);
+        }
+        self.entries.get(&id)
     }
 
     /// What a watcher said, if it could tell; it is asked again at `again_at`. Says whether that it could not is new.
@@ -265,7 +268,7 @@ impl Table {
         stamp: Option<&Option<String>>,
         again_at: Instant,
     ) -> bool {
-        self.turns.end(caller.principal.tenant.as_deref());
+        self.turns.end(&caller.principal.tenant);
         let stamp = stamp.map(|stamp| self.hasher.hash_one(stamp));
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         self.due.push_back((again_at, id));

@@ -24,6 +24,8 @@ struct Stamps {
     /// Those that are asked now, and the most that ever were.
     at_once: AtomicUsize,
     at_once_max: AtomicUsize,
+    /// How many were begun for each tenant that take too long.
+    stuck_for: Mutex<BTreeMap<Option<String>, usize>>,
 }
 
 impl Stamps {
@@ -39,7 +41,7 @@ impl Stamps {
 
 #[async_trait]
 impl Watcher for Stamps {
-    async fn stamp(&self, variables: &Variables, _: &Caller) -> Result<Option<String>, Error> {
+    async fn stamp(&self, variables: &Variables, caller: &Caller) -> Result<Option<String>, Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let name = &variables["name"];
         match name.as_str() {
@@ -48,6 +50,7 @@ impl Watcher for Stamps {
             name if name.starts_with("stuck") => {
                 let at_once = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
                 self.at_once_max.fetch_max(at_once, Ordering::SeqCst);
+                *self.stuck_for.lock().entry(caller.principal.tenant.clone()).or_default() += 1;
                 // Ten seconds are longer than a stamp may take.
                 let _ = timeout(Duration::from_secs(10), std::future::pending::<()>()).await;
             }
@@ -216,6 +219,40 @@ async fn what_is_slow_for_one_tenant_holds_up_no_other() {
     assert_eq!(heard(&watch, &ann).await, "thing://b", "it was stamped after it had settled");
     stamps.change("b");
     assert_eq!(heard(&watch, &ann).await, "thing://b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_slow_tenants_hold_up_neither_others_nor_each_other() {
+    let (host, stamps) = host();
+    let of = |tenant: Option<&str>, name: &str| {
+        let principal = Principal::new(name, Proof::Token, Arc::new(Grants::everything()));
+        Caller::new(Arc::new(Principal { tenant: tenant.map(str::to_owned), ..principal }), LOCAL)
+    };
+    let mut slow = Vec::new();
+    for tenant in ["east", "north", "south"] {
+        let watch = host.registry.watch();
+        for number in 0..100 {
+            watch.subscribe(&format!("thing://stuck{number}"), &of(Some(tenant), tenant)).unwrap();
+        }
+        watch.settled().await;
+        slow.push(watch);
+    }
+    stamps.stuck_for.lock().clear();
+    sleep(Duration::from_secs(60)).await;
+    // Eight at once, of which each takes five seconds.
+    let stuck_for = stamps.stuck_for.lock().clone();
+    assert_eq!(stuck_for.len(), 3, "{stuck_for:?}");
+    assert!(stuck_for.values().all(|count| (28..=36).contains(count)), "{stuck_for:?}");
+    for caller in [of(Some("west"), "bob"), of(None, "carol")] {
+        let watch = listening(&host, &caller, &["thing://a", "thing://b"]).await;
+        heard(&watch, &caller).await;
+        let began = Instant::now();
+        stamps.change("a");
+        watch.changed().await;
+        // The first of those that are stuck makes room.
+        assert!(began.elapsed() <= Duration::from_secs(6), "{:?}", began.elapsed());
+        assert_eq!(heard(&watch, &caller).await, "thing://a");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,6 @@
 //! A database whose tables are those of other databases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use futures::future::{join_all, try_join_all};
 use object_store::memory::InMemory;
 use tidegate_core::{Error, ErrorKind, Principal, nearest};
-use tidegate_query::{Catalog, Column, Database, Plan, SqlDialect, Statement, TableEntry};
+use tidegate_query::{Catalog, Column, Database, LastingStamp, Plan, SqlDialect, Statement, TableEntry};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
@@ -162,13 +161,8 @@ impl Database for FederatedDatabase {
 
     /// Of all members; zero where none of them tells principals apart.
     fn row_policy_stamp(&self, principal: &Principal) -> u64 {
-        let of_members: Vec<u64> = self.members.values().map(|member| member.row_policy_stamp(principal)).collect();
-        if of_members.iter().all(|stamp| *stamp == 0) {
-            return 0;
-        }
-        let mut hasher = DefaultHasher::new();
-        of_members.hash(&mut hasher);
-        hasher.finish()
+        let all = self.members.iter();
+        LastingStamp::of_named(all.map(|(name, member)| (name.as_str(), member.row_policy_stamp(principal))))
     }
 
     /// That of the member, or of all members; those that are away have none.

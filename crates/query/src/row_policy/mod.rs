@@ -15,7 +15,6 @@ mod resolve;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use tidegate_core::{Error, ErrorKind, Principal};
 
 pub use checked::{PolicyPart, PolicyProblem, PolicyTable};
@@ -23,6 +22,8 @@ pub use condition::RowCondition;
 pub use fit::{Comparator, RowFilter, RowValue, ValueKind};
 pub use hash::HashKey;
 pub use mask::Mask;
+
+use crate::lasting::LastingStamp;
 
 /// One policy of a database's tables.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,26 +152,23 @@ impl RowPolicies {
     }
 
     /// What an answer depends on beside the data and the statement: which policies bind `principal`, and what it brings
-    /// to them. Nothing of that can be learned from it. Zero where there is no policy.
+    /// to them. Nothing of that can be learned from it. Zero where no policy binds it.
     pub fn stamp(&self, principal: &Principal) -> u64 {
-        if self.is_empty() {
+        let mut binding = self.policies.iter().filter(|policy| policy.binds(principal)).peekable();
+        if binding.peek().is_none() {
             return 0;
         }
-        let mut hash = Sha256::new();
-        let mut add = |text: String| {
-            hash.update((text.len() as u64).to_be_bytes());
-            hash.update(text.as_bytes());
-        };
-        if self.policies.iter().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
-            add(self.key.hash("stamp"));
+        let mut stamp = LastingStamp::default();
+        // The key may be another after a restart, which is nothing to whom no hash is shown.
+        if binding.clone().any(|policy| policy.columns.values().any(|mask| *mask == Mask::Hash)) {
+            stamp.add(self.key.hash("stamp"));
         }
-        for policy in self.policies.iter().filter(|policy| policy.binds(principal)) {
-            add(format!("{policy:?}"));
+        for policy in binding {
+            stamp.add(format!("{policy:?}"));
             let brought = policy.rows.iter().flat_map(|rows| rows.asked());
-            brought.for_each(|asked| add(format!("{:?}", asked.of(principal))));
+            brought.for_each(|asked| stamp.add(format!("{:?}", asked.of(principal))));
         }
-        let digest: [u8; 32] = hash.finalize().into();
-        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+        stamp.finish()
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tidegate_core::{Grants, Principal, Proof};
 use tidegate_query::{
-    Database, Databases, HashKey, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter, RowPolicies,
-    RowPolicy, TableView, ValueKind,
+    Database, Databases, HashKey, LastingStamp, Mask, PolicyColumn, PolicyPart, PolicyTable, RowCondition, RowFilter,
+    RowPolicies, RowPolicy, TableView, ValueKind,
 };
 
 use crate::fake::Fake;
@@ -219,4 +219,36 @@ fn a_node_has_one_stamp_for_all_its_databases() {
     assert_eq!(stamp(&databases, json!({"exp": 1})), 0);
     assert_eq!(stamp(&bound(None), json!({"region": 7})), 0);
     assert_eq!(stamp(&Databases::default(), json!({"region": 7})), 0);
+}
+
+#[test]
+fn the_key_of_hashes_is_in_the_stamps_of_those_who_are_shown_hashes() {
+    let hashing = policy("*", Some("tenant_id = :claims.tenant"), &[("id", Mask::Hash)]);
+    let mut plain = policy("orders", Some("id > 5"), &[("Price", Mask::Null)]);
+    plain.except_roles.clear();
+    // A node without a key of its own has another one after a restart.
+    let [before, after] =
+        [b"one", b"two"].map(|key| RowPolicies::new(vec![hashing.clone(), plain.clone()], HashKey::of(key)));
+    let (clerk, mut auditor) = (principal(&json!({"tenant": "t"})), principal(&json!({})));
+    auditor.roles = BTreeSet::from(["auditor".to_owned()]);
+    assert_ne!(before.stamp(&clerk), after.stamp(&clerk));
+    assert_eq!(before.stamp(&auditor), after.stamp(&auditor));
+    assert_ne!(before.stamp(&auditor), 0);
+    assert_eq!(policies([hashing]).stamp(&auditor), 0, "nothing binds it");
+}
+
+/// Results and tasks are kept under them, and outlive the process and the version of the compiler.
+#[test]
+fn stamps_that_are_written_down_stay_what_they_are() {
+    let of = |parts: &[&str]| {
+        let mut stamp = LastingStamp::default();
+        parts.iter().for_each(|part| stamp.add(part));
+        stamp.finish()
+    };
+    assert_eq!(format!("{:016x}", of(&["ab", "c"])), "601d5476e2ccfe2c");
+    assert!(of(&["ab", "c"]) != of(&["a", "bc"]) && of(&["a", "b"]) != of(&["b", "a"]));
+    assert_eq!(format!("{:016x}", LastingStamp::of_named([("files", 0), ("shop", 7)])), "4b579e965a869aff");
+    assert_eq!(LastingStamp::of_named([("shop", 7)]), LastingStamp::of_named([("files", 0), ("shop", 7)]));
+    assert_ne!(LastingStamp::of_named([("shop", 7)]), LastingStamp::of_named([("files", 7)]));
+    assert_eq!(LastingStamp::of_named([("files", 0)]), 0);
 }
