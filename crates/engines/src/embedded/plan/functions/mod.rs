@@ -34,7 +34,7 @@ use datafusion::logical_expr::{
 
 pub(crate) use watch::watched;
 
-use super::windows::Bounds;
+use super::windows;
 
 /// Bytes that one evaluation of a function may make.
 const FUNCTION_BYTES_MAX: f64 = (64 << 20) as f64;
@@ -63,12 +63,12 @@ pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
 ///
 /// Window functions have theirs here too, of the query that `session` is for.
 pub(crate) fn with_bounds(plan: LogicalPlan, session: &SessionState) -> Result<LogicalPlan> {
-    let windows = watch::of(session).map(Bounds::new);
+    let wanted = watch::of(session);
     let bound = |expression: Expr| {
         expression.transform_up(|expression| match expression {
             Expr::ScalarFunction(call) => Ok(with_bound(call)),
             Expr::WindowFunction(mut call) => {
-                let Some(function) = windows.as_ref().and_then(|windows| windows.of_window(&call)) else {
+                let Some(function) = wanted.as_ref().and_then(|wanted| windows::bounded(&call, wanted)) else {
                     return Ok(Transformed::no(Expr::WindowFunction(call)));
                 };
                 call.fun = function;

@@ -15,13 +15,13 @@ use datafusion::logical_expr::{
 };
 
 use super::account::{count, count_for_all};
-use super::{Bounds, Counter, bytes_of_value};
+use super::{Check, Wanted, bytes_of_value};
 
 /// An aggregate, used over a window.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedAggregate {
     pub(super) inner: Arc<AggregateUDF>,
-    pub(super) bounds: Bounds,
+    pub(super) wanted: Wanted,
     /// How far a window reaches.
     pub(super) reach: Reach,
 }
@@ -39,12 +39,12 @@ pub(super) enum Reach {
 
 impl BoundedAggregate {
     fn bounded(&self, accumulator: Box<dyn Accumulator>) -> Box<dyn Accumulator> {
-        let counter = self.bounds.counter();
-        Box::new(BoundedAccumulator { inner: accumulator, counter, reach: self.reach, rows: 0 })
+        let check = Check::new(&self.wanted);
+        Box::new(BoundedAccumulator { inner: accumulator, check, reach: self.reach, rows: 0 })
     }
 
     fn of(&self, inner: Arc<AggregateUDF>) -> Self {
-        Self { inner, bounds: self.bounds.clone(), reach: self.reach }
+        Self { inner, wanted: self.wanted.clone(), reach: self.reach }
     }
 }
 
@@ -200,7 +200,7 @@ impl AggregateUDFImpl for BoundedAggregate {
 #[derive(Debug)]
 struct BoundedAccumulator {
     inner: Box<dyn Accumulator>,
-    counter: Counter,
+    check: Check,
     reach: Reach,
     /// Rows that it was given.
     rows: usize,
@@ -209,7 +209,7 @@ struct BoundedAccumulator {
 #[warn(clippy::missing_trait_methods)]
 impl Accumulator for BoundedAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.counter.check()?;
+        self.check.pass()?;
         self.rows += values.first().map_or(0, |column| column.len());
         self.inner.update_batch(values)
     }
@@ -238,7 +238,7 @@ impl Accumulator for BoundedAccumulator {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.counter.check()?;
+        self.check.pass()?;
         self.inner.retract_batch(values)
     }
 

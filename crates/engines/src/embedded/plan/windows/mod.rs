@@ -23,59 +23,47 @@ use super::guard::Wanted;
 /// Calls of a function between which it is asked whether the query is wanted.
 const CHECK_EVERY: usize = 256;
 
-/// The query that window functions compute for.
-#[derive(Debug, Clone)]
-pub(super) struct Bounds {
-    wanted: Wanted,
+/// The function of `call` with bounds, as long as its query is `wanted`; none where it has them.
+pub(super) fn bounded(call: &WindowFunction, wanted: &Wanted) -> Option<WindowFunctionDefinition> {
+    let wanted = wanted.clone();
+    Some(match &call.fun {
+        WindowFunctionDefinition::AggregateUDF(inner) if !inner.inner().is::<BoundedAggregate>() => {
+            let frame = &call.params.window_frame;
+            let reach = match frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded() {
+                false => Reach::Some,
+                true if call.params.filter.is_some() => Reach::AllFiltered,
+                true => Reach::All,
+            };
+            let bounded = BoundedAggregate { inner: inner.clone(), wanted, reach };
+            WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(bounded)))
+        }
+        WindowFunctionDefinition::WindowUDF(inner) if !inner.inner().is::<BoundedWindow>() => {
+            let bounded = BoundedWindow { inner: inner.clone(), wanted };
+            WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::new_from_impl(bounded)))
+        }
+        _ => return None,
+    })
 }
 
-impl Bounds {
-    pub(super) fn new(wanted: Wanted) -> Self {
-        Self { wanted }
-    }
-
-    /// `function` with bounds; none where it has them.
-    pub(super) fn of_window(&self, call: &WindowFunction) -> Option<WindowFunctionDefinition> {
-        Some(match &call.fun {
-            WindowFunctionDefinition::AggregateUDF(inner) if !inner.inner().is::<BoundedAggregate>() => {
-                let frame = &call.params.window_frame;
-                let reach = match frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded() {
-                    false => Reach::Some,
-                    true if call.params.filter.is_some() => Reach::AllFiltered,
-                    true => Reach::All,
-                };
-                let bounded = BoundedAggregate { inner: inner.clone(), bounds: self.clone(), reach };
-                WindowFunctionDefinition::AggregateUDF(Arc::new(AggregateUDF::new_from_impl(bounded)))
-            }
-            WindowFunctionDefinition::WindowUDF(inner) if !inner.inner().is::<BoundedWindow>() => {
-                let bounded = BoundedWindow { inner: inner.clone(), bounds: self.clone() };
-                WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::new_from_impl(bounded)))
-            }
-            _ => return None,
-        })
-    }
-
-    /// For the values of one partition.
-    fn counter(&self) -> Counter {
-        Counter { wanted: self.wanted.clone(), checks: 0 }
-    }
-}
-
-/// Of the values of one partition.
+/// Whether the query is wanted, asked for each row.
 #[derive(Debug)]
-struct Counter {
+struct Check {
     wanted: Wanted,
-    checks: usize,
+    calls: usize,
 }
 
-impl Counter {
-    /// Asks now and then, since it is called for each row.
+impl Check {
+    fn new(wanted: &Wanted) -> Self {
+        Self { wanted: wanted.clone(), calls: 0 }
+    }
+
+    /// Asks now and then.
     ///
     /// # Errors
     /// When the query is no longer wanted.
-    fn check(&mut self) -> Result<()> {
-        self.checks = self.checks.wrapping_add(1);
-        if self.checks.is_multiple_of(CHECK_EVERY) { self.wanted.check() } else { Ok(()) }
+    fn pass(&mut self) -> Result<()> {
+        self.calls = self.calls.wrapping_add(1);
+        if self.calls.is_multiple_of(CHECK_EVERY) { self.wanted.check() } else { Ok(()) }
     }
 }
 

@@ -19,13 +19,13 @@ use datafusion::physical_plan::PhysicalExpr;
 
 use super::super::bytes::bytes_of;
 use super::account::count;
-use super::{Bounds, Counter, bytes_of_value};
+use super::{Check, Wanted, bytes_of_value};
 
 /// A window function.
 #[derive(Debug, Clone)]
 pub(super) struct BoundedWindow {
     pub(super) inner: Arc<WindowUDF>,
-    pub(super) bounds: Bounds,
+    pub(super) wanted: Wanted,
 }
 
 impl PartialEq for BoundedWindow {
@@ -63,7 +63,7 @@ impl WindowUDFImpl for BoundedWindow {
 
     fn partition_evaluator(&self, args: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
         let inner = self.inner.partition_evaluator_factory(args)?;
-        Ok(Box::new(BoundedEvaluator { inner, counter: self.bounds.counter() }))
+        Ok(Box::new(BoundedEvaluator { inner, check: Check::new(&self.wanted) }))
     }
 
     fn simplify(&self) -> Option<WindowFunctionSimplification> {
@@ -85,7 +85,7 @@ impl WindowUDFImpl for BoundedWindow {
     fn reverse_expr(&self) -> ReversedUDWF {
         match self.inner.reverse_expr() {
             ReversedUDWF::Reversed(inner) => {
-                let reversed = Self { inner, bounds: self.bounds.clone() };
+                let reversed = Self { inner, wanted: self.wanted.clone() };
                 ReversedUDWF::Reversed(Arc::new(WindowUDF::new_from_impl(reversed)))
             }
             other => other,
@@ -104,7 +104,7 @@ impl WindowUDFImpl for BoundedWindow {
 #[derive(Debug)]
 struct BoundedEvaluator {
     inner: Box<dyn PartitionEvaluator>,
-    counter: Counter,
+    check: Check,
 }
 
 #[warn(clippy::missing_trait_methods)]
@@ -122,14 +122,14 @@ impl PartitionEvaluator for BoundedEvaluator {
     }
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-        self.counter.check()?;
+        self.check.pass()?;
         let given = self.inner.evaluate_all(values, rows)?;
         count(bytes_of(&given), rows)?;
         Ok(given)
     }
 
     fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
-        self.counter.check()?;
+        self.check.pass()?;
         let value = self.inner.evaluate(values, range)?;
         count(bytes_of_value(&value), 1)?;
         Ok(value)
