@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use axum::extract::Query;
 use axum::http::Uri;
 use axum::http::request::Parts;
-use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind};
+use tidegate_core::{Caller, ErrorKind, Origin, Principal, Proof, TransportKind};
 use tidegate_mcp::RpcError;
 
 use super::super::identify::{Known, Refused, Shown};
@@ -37,8 +37,7 @@ pub(super) async fn caller(
         return Ok((caller, Some(standing)));
     };
     let opened = door.options.links.as_ref().and_then(|links| links.opened_by(&route.id, &link));
-    let authenticator = &door.options.authenticator;
-    let maker = opened.filter(|maker| authenticator.stands_by(&maker.principal)).ok_or_else(not_opened)?;
+    let maker = opened.filter(|maker| is_let_in(door, &maker.principal)).ok_or_else(not_opened)?;
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
@@ -68,9 +67,13 @@ impl Identity for Maker {
     }
 
     async fn is_let_in(&self) -> bool {
-        let principal = &self.caller.principal;
-        self.door.service.registry().snapshot().is_of(principal) && self.door.options.authenticator.stands_by(principal)
+        is_let_in(&self.door, &self.caller.principal)
     }
+}
+
+/// Whether whoever made a link would still be let in, as far as is known without what it showed.
+fn is_let_in(door: &Door, principal: &Principal) -> bool {
+    door.service.registry().snapshot().is_of(principal) && door.options.authenticator.stands_by(principal)
 }
 
 /// The link of an address. Whether there is more than one is asked later, of those who are let in.
