@@ -22,7 +22,7 @@ use super::limits::StoreLimits;
 use super::manifest::Head;
 use super::quota::{self, has_ended};
 use super::result::{End, Stage, StoredResult, on_a_thread};
-use super::seal::{Cursor, Link, ResultSeal, expired, ms, now_ms};
+use super::seal::{Cursor, Link, ResultSeal, expired, ms, ms_since_1970, now_ms};
 use super::space::free_bytes;
 use super::writer::ResultWriter;
 use crate::body::Portable;
@@ -218,9 +218,10 @@ impl ResultStore {
     }
 
     /// A key to `result` for a short time, and when that is over, in milliseconds since 1970. Whoever has it reads as
-    /// `reader`, whoever else is given one: who began the result may be of an earlier configuration or process.
+    /// `reader`, whoever else is given one, and no longer than that one's own proof is good: who began the result may be of an earlier configuration or process.
     pub fn link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
-        let expires_at_ms = now_ms() + ms(LINK_LIFE);
+        let good_until_ms = reader.principal.good_until.map_or(u64::MAX, ms_since_1970);
+        let expires_at_ms = good_until_ms.min(now_ms() + ms(LINK_LIFE));
         let reader = result.readers.lock().enter(reader, expires_at_ms);
         (self.seal.link(result.head.id, &Link { reader, expires_at_ms }), expires_at_ms)
     }

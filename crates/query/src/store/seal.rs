@@ -112,8 +112,12 @@ pub(super) fn expired() -> Error {
 
 /// Milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    ms_since_1970(SystemTime::now())
+}
+
+/// `time` in milliseconds since 1970.
+pub(super) fn ms_since_1970(time: SystemTime) -> u64 {
+    ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// `time` in milliseconds.

@@ -1,6 +1,7 @@
 //! Links: each is worth what it was made under, whoever was given one before or after it.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use tidegate_core::{Caller, Links, Principal, Proof};
 use tidegate_query::StoredResult;
@@ -83,4 +84,30 @@ async fn links_speak_for_whoever_made_them_where_several_may_read() {
     let links: Vec<String> = makers.iter().map(|maker| spool.store.link(&result, maker).0).collect();
     let proofs = links.iter().map(|link| spool.store.opened_by(&id, link).unwrap().principal.proof);
     assert_eq!(proofs.collect::<Vec<_>>(), [ann().principal.proof, bob().principal.proof, Proof::Anonymous]);
+}
+
+#[tokio::test]
+async fn who_has_come_by_a_link_is_given_no_other() {
+    let spool = Spool::new(small()).await;
+    let result = spool.keep(&ann(), 20).await;
+    assert!(spool.store.manifest(&result, Some(&ann()))["links"].is_object());
+    let by_link = Caller { has_link_alone: true, ..ann() };
+    assert!(spool.store.manifest(&result, Some(&by_link)).get("links").is_none());
+}
+
+#[tokio::test]
+async fn a_link_ends_with_the_token_of_its_maker() {
+    let spool = Spool::new(small()).await;
+    let result = spool.keep(&ann(), 20).await;
+    let good_for = |time: Duration| {
+        let good_until = Some(SystemTime::UNIX_EPOCH + Duration::from_millis(result.head().created_at_ms) + time);
+        let principal = Arc::new(Principal { good_until, ..(*ann().principal).clone() });
+        spool.store.link(&result, &Caller { principal, ..ann() })
+    };
+    let (ended, _) = good_for(Duration::ZERO);
+    assert_eq!(gate_of(&spool, &result, &ended), None);
+    let (good, until) = good_for(Duration::from_secs(60));
+    assert_eq!((gate_of(&spool, &result, &good), until), (Some(0), result.head().created_at_ms + 60_000));
+    let (_, until) = good_for(Duration::from_secs(60 * 60));
+    assert!(until < result.head().created_at_ms + 60 * 60 * 1000, "nor does it last longer than links do");
 }

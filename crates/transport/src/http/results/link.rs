@@ -4,6 +4,7 @@
 //! an answer nor in the log.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use axum::extract::Query;
@@ -43,15 +44,16 @@ pub(super) async fn caller(
         Proof::Anonymous => maker.origin.peer,
         _ => PeerAddress::of(&parts.extensions),
     };
-    let caller = Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker };
+    let origin = Origin { transport: TransportKind::Rest, peer };
+    let caller = Caller { origin, has_link_alone: true, ..maker };
     let maker = Maker { door: door.clone(), caller: caller.clone() };
     let standing = Standing::new(Arc::new(maker), door.service.registry());
     Ok((caller, Some(standing)))
 }
 
 /// Whoever made a link, while what it opened streams. No link outlives the configuration and the reading of keys that its
-/// maker was let in by, so a key that is revoked takes its links with it. That the link's own time is over ends nothing
-/// that it began.
+/// maker was let in by, so a key that is revoked takes its links with it, nor the end of its maker's key or token. That
+/// the link's own time is over ends nothing that it began.
 struct Maker {
     door: Arc<Door>,
     caller: Caller,
@@ -73,7 +75,8 @@ impl Identity for Maker {
 
 /// Whether whoever made a link would still be let in, as far as is known without what it showed.
 fn is_let_in(door: &Door, principal: &Principal) -> bool {
-    door.service.registry().snapshot().is_of(principal) && door.options.authenticator.stands_by(principal)
+    let is_of_now = door.service.registry().snapshot().is_of(principal) && principal.is_good_at(SystemTime::now());
+    is_of_now && door.options.authenticator.stands_by(principal)
 }
 
 /// The link of an address. Whether there is more than one is asked later, of those who are let in.
