@@ -12,6 +12,7 @@ use axum::http::Uri;
 use axum::http::request::Parts;
 use tidegate_core::{Caller, ErrorKind, Origin, Principal, Proof, TransportKind};
 use tidegate_mcp::RpcError;
+use tokio::sync::watch;
 
 use super::super::identify::{Known, Refused, Shown};
 use super::super::protected::Challenge;
@@ -70,6 +71,10 @@ impl Identity for Maker {
 
     async fn is_let_in(&self) -> bool {
         is_let_in(&self.door, &self.caller.principal)
+    }
+
+    fn renewals(&self) -> watch::Receiver<u64> {
+        self.door.options.authenticator.renewals()
     }
 }
 
