@@ -23,10 +23,10 @@ impl Doorkeeper {
         Self { gate: ArcSwap::from_pointee(gate), renewals: watch::Sender::new(0) }
     }
 
-    /// Puts `gate` in force. Callers that the old gate let in keep their principals until they show their credentials
-    /// again, as doors ask them to at once for what goes on; these reach nothing of another generation, and links that they were given end; what the old one remembered
-    /// of tokens is forgotten. Keys that the old one fetched from the same place are handed on, so that nobody waits for
-    /// them again.
+    /// Puts `gate` in force. Callers that the old gate let in keep their principals until they are asked again who they
+    /// are, which doors do at once for what goes on; these reach nothing of another generation, and links that they
+    /// were given end; what the old one remembered of tokens is forgotten. Keys that the old one fetched from the same
+    /// place are handed on, so that nobody waits for them again.
     pub fn swap(&self, mut gate: Gate) {
         gate.follow(&self.gate.load());
         gate.start();

@@ -218,7 +218,8 @@ impl ResultStore {
     }
 
     /// A key to `result` for a short time, and when that is over, in milliseconds since 1970. Whoever has it reads as
-    /// `reader`, whoever else is given one, and no longer than that one's own proof is good: who began the result may be of an earlier configuration or process.
+    /// `reader`, whoever else is given one, and no longer than that one's own proof is good: who began the result may be
+    /// of an earlier configuration or process.
     pub fn link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
         let good_until_ms = reader.principal.good_until.map_or(u64::MAX, ms_since_1970);
         let expires_at_ms = good_until_ms.min(now_ms() + ms(LINK_LIFE));
