@@ -38,7 +38,8 @@ impl Keys {
                 continue;
             }
             let principal = roles.principal(entry.name, Proof::Key, known);
-            let principal = Principal { tenant: entry.tenant, ..principal };
+            let good_until = entry.expires.map(Into::into);
+            let principal = Principal { tenant: entry.tenant, good_until, ..principal };
             let key = Key { digest: entry.sha256, expires: entry.expires, principal: Arc::new(principal) };
             keys.insert(entry.id, key);
         }

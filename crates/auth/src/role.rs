@@ -13,8 +13,8 @@ pub struct Role {
     /// What a token must claim to hold it, all of it; if this is empty, no token does.
     ///
     /// A claim fits if it equals the wanted value. Of a wanted list any value is enough, a claimed list must contain
-    /// the wanted value. Of OAuth scopes (`scope`, `scp`) the words of a text count as a list, and a broader one counts as
-    /// those that it implies.
+    /// the wanted value. Of OAuth scopes (`scope`, `scp`) the words of a text count as a list, of which all are wanted where
+    /// the wanted value has several, and a broader one counts as those that it implies.
     pub claims: Map<String, Value>,
 }
 
@@ -39,7 +39,7 @@ fn fits(wanted: &Value, had: &Value, scopes: Option<&ImpliedScopes>) -> bool {
 
 fn contains(had: &Value, wanted: &Value, scopes: Option<&ImpliedScopes>) -> bool {
     match (had, wanted, scopes) {
-        (had, Value::String(wanted), Some(scopes)) => scopes.are_in(had, wanted),
+        (had, Value::String(wanted), Some(scopes)) => wanted.split(' ').all(|wanted| scopes.are_in(had, wanted)),
         (Value::Array(values), wanted, _) => values.contains(wanted),
         (had, wanted, _) => had == wanted,
     }

@@ -13,6 +13,7 @@ mod verifier;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Utc};
 use reqwest::Url;
@@ -206,6 +207,7 @@ impl Tokens {
             tenant: verified.tenant,
             claims: verified.claims,
             implied_scopes: self.implied_scopes.clone(),
+            good_until: time_of(verified.good_until),
             ..roles.principal(verified.subject, Proof::Token, names)
         });
         self.memory.keep(digest, principal.clone(), seconds_of(now), verified.good_until, epoch);
@@ -233,6 +235,12 @@ fn metadata(issuer: &str) -> Result<KeySource, TokenOptionsError> {
 
 fn address(member: &'static str, text: &str) -> Result<Url, TokenOptionsError> {
     parse(text).map_err(|reason| TokenOptionsError::Address { member, reason })
+}
+
+/// None for a time that is never, or not worth to tell from it.
+fn time_of(seconds: Seconds) -> Option<SystemTime> {
+    let since = Duration::try_from_secs_f64(seconds).ok()?;
+    UNIX_EPOCH.checked_add(since)
 }
 
 fn seconds_of(time: DateTime<Utc>) -> Seconds {

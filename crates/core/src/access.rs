@@ -125,7 +125,9 @@ impl Access {
         let asks_who = self.asks_who || !self.scopes.is_empty();
         if asks_who && caller.principal.proof == Proof::Anonymous {
             let message = format!("{name:?} is for callers who have shown who they are");
-            return Err(Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token."));
+            let error = Error::new(ErrorKind::Unauthenticated, message).with_hint("Call with a key or a token.");
+            // A token that a client gets for this call is then enough for it.
+            return Err(error.with_scopes(caller.principal.implied_scopes.least(&self.scopes)));
         }
         self.must_have_scopes(name, &caller.principal)
     }

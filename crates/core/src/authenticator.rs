@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 
 use crate::principal::Principal;
 
@@ -76,6 +77,12 @@ pub trait Authenticator: Send + Sync + 'static {
     /// speaks for it though nothing is shown, as a link does, ends when it was not: it may be the one that was revoked.
     fn stands_by(&self, _principal: &Principal) -> bool {
         true
+    }
+
+    /// Tells when keys, certificates and all else that proves somebody were looked at again, so that whoever was let in may
+    /// be let in no longer; never, where that happens at no time that is known.
+    fn renewals(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
     }
 
     /// Whether anybody is ever refused; if not, only loopback may be listened on.

@@ -27,12 +27,14 @@ pub struct Caller {
     /// The state of the registry that it calls into; none for the one of the moment. What a caller was let in to is
     /// what it sees until it is asked who it is again.
     pub state: Option<Arc<Snapshot>>,
+    /// Whether nothing but a link speaks for it, which must not make others.
+    pub has_link_alone: bool,
 }
 
 impl Caller {
     /// A caller at the door of the whole registry.
     pub fn new(principal: Arc<Principal>, origin: Origin) -> Self {
-        Self { principal, origin, toolset: None, state: None }
+        Self { principal, origin, toolset: None, state: None, has_link_alone: false }
     }
 
     /// A caller that calls into `state`; none if that belongs to another configuration than the principal, as it may

@@ -181,7 +181,7 @@ impl Error {
         self
     }
 
-    /// Adds the OAuth scopes that the caller's token lacks, all of which would be needed.
+    /// Adds the OAuth scopes that the caller's token lacks, or that the token of who has not shown any needs: all of them.
     #[must_use]
     pub fn with_scopes(mut self, scopes: Vec<String>) -> Self {
         self.0.scopes = scopes;
@@ -252,7 +252,7 @@ impl Error {
         self.0.retry_after
     }
 
-    /// The OAuth scopes that the caller's token would need, if it is these that it lacks.
+    /// The OAuth scopes that the caller's token would need, if it is these that it lacks, or if it has shown none.
     pub fn scopes(&self) -> &[String] {
         &self.0.scopes
     }

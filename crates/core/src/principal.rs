@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, LazyLock};
+use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
@@ -62,12 +63,15 @@ pub struct Principal {
     pub generation: u64,
     /// Which gate let it in, of those that followed one another; 0 of one that none follows.
     pub gate: u64,
+    /// When its key or token ends, as far as that is known.
+    pub good_until: Option<SystemTime>,
 }
 
 impl PartialEq for Principal {
-    /// Whichever gates let them in: after keys were read again somebody has the same rights as before.
+    /// Whichever gates let them in, and for how long: after keys were read again somebody has the same rights as before.
     fn eq(&self, other: &Self) -> bool {
-        let Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate: _ } = self;
+        let Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate: _, good_until: _ } =
+            self;
         (subject, tenant, proof, generation) == (&other.subject, &other.tenant, &other.proof, &other.generation)
             && (roles, claims) == (&other.roles, &other.claims)
             && (grants, implied_scopes) == (&other.grants, &other.implied_scopes)
@@ -92,8 +96,13 @@ impl Principal {
     /// A principal without roles and claims, of the generation 0, which is that of a registry that never says any.
     pub fn new(subject: impl Into<String>, proof: Proof, grants: Arc<Grants>) -> Self {
         let (tenant, roles, claims, implied_scopes) = (None, BTreeSet::new(), Map::new(), Arc::default());
-        let (subject, generation, gate) = (subject.into(), 0, 0);
-        Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate }
+        let (subject, generation, gate, good_until) = (subject.into(), 0, 0, None);
+        Self { subject, tenant, roles, grants, claims, implied_scopes, proof, generation, gate, good_until }
+    }
+
+    /// Whether its key or token has not ended at `now`, as far as that is known.
+    pub fn is_good_at(&self, now: SystemTime) -> bool {
+        self.good_until.is_none_or(|until| now < until)
     }
 
     /// Whether its token carries all of these OAuth scopes, or broader ones that imply them.

@@ -1,31 +1,23 @@
-//! What opens a result: a token of the caller's, or a link that is renewed before it grows old.
+//! What opens a result: a token of the caller's, or a link.
 
-use parking_lot::Mutex;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
-use tokio::time::{Duration, Instant};
 
 use crate::bearer::Bearer;
-use crate::manifest::Manifest;
 
 /// What opens a result.
 pub(crate) enum Access {
     Nothing,
     Bearer(Bearer),
-    Link(Mutex<Link>),
-}
-
-/// A link's token, and when the server gave it.
-pub(crate) struct Link {
-    token: String,
-    since: Instant,
+    /// The token of a link.
+    Link(String),
 }
 
 impl Access {
     /// The link if there is one, since a token for one server is no business of the server of a link, else the bearer.
     pub(crate) fn new(link: Option<&str>, bearer: Option<&Bearer>) -> Self {
         match (link, bearer) {
-            (Some(token), _) => Self::Link(Mutex::new(Link { token: token.to_owned(), since: Instant::now() })),
+            (Some(token), _) => Self::Link(token.to_owned()),
             (None, Some(bearer)) => Self::Bearer(bearer.clone()),
             (None, None) => Self::Nothing,
         }
@@ -33,8 +25,8 @@ impl Access {
 
     /// `url` with what opens it.
     pub(crate) fn url(&self, mut url: Url) -> Url {
-        if let Self::Link(link) = self {
-            url.query_pairs_mut().append_pair("link", &link.lock().token);
+        if let Self::Link(token) = self {
+            url.query_pairs_mut().append_pair("link", token);
         }
         url
     }
@@ -47,24 +39,12 @@ impl Access {
         headers
     }
 
-    /// Whether this is a link that will not be good much longer.
-    pub(crate) fn is_stale(&self, fresh_for: Duration) -> bool {
-        matches!(self, Self::Link(link) if link.lock().since.elapsed() >= fresh_for)
-    }
-
-    /// Takes the fresh link of `manifest` in place of the old one.
-    pub(crate) fn renew(&self, manifest: &Manifest) {
-        if let (Self::Link(link), Some(token)) = (self, manifest.link()) {
-            *link.lock() = Link { token, since: Instant::now() };
-        }
-    }
-
     /// What must not be shown, should the server repeat it.
     pub(crate) fn secret(&self) -> Option<String> {
         match self {
             Self::Nothing => None,
             Self::Bearer(bearer) => Some(bearer.token().to_owned()),
-            Self::Link(link) => Some(link.lock().token.clone()),
+            Self::Link(token) => Some(token.clone()),
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::address::ResultAddress;
 use crate::client::Client;
 use crate::digest::sha256;
 use crate::error::FetchError;
-use crate::following;
 use crate::manifest::Block;
 use crate::notice::Notice;
 use crate::refusal::Trouble;
@@ -92,8 +91,6 @@ impl Blocks<'_> {
 
     /// Reads what has not arrived, to its end.
     async fn attempt(&self, block: &Block, arrived: &mut Arrived) -> Result<(), Trouble> {
-        let renew = async { following::read_once(self.client, self.address).await.map(drop) };
-        self.client.keep_fresh(renew).await?;
         if !arrived.bytes.is_empty() && arrived.bytes.len() as u64 == block.bytes {
             // Only the end of the answer was lost.
             return Ok(());

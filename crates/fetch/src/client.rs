@@ -1,7 +1,6 @@
 //! The way to one server over HTTP.
 
 use std::error::Error as _;
-use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -34,8 +33,6 @@ pub(crate) struct Client {
     /// What messages are about: an address that may be shown.
     subject: String,
     has_answered: AtomicBool,
-    /// Held by whoever fetches a fresh link.
-    renewing: tokio::sync::Mutex<()>,
 }
 
 impl Client {
@@ -56,16 +53,11 @@ impl Client {
             .pool_idle_timeout(IDLE_WITHIN)
             .build()
             .map_err(|error| FetchError::Internal(reason(&error)))?;
-        let (has_answered, renewing) = (AtomicBool::new(false), tokio::sync::Mutex::new(()));
-        Ok(Self { http, access, options, subject, has_answered, renewing })
+        Ok(Self { http, access, options, subject, has_answered: AtomicBool::new(false) })
     }
 
     pub(crate) fn options(&self) -> &FetchOptions {
         &self.options
-    }
-
-    pub(crate) fn access(&self) -> &Access {
-        &self.access
     }
 
     /// What messages are about.
@@ -81,16 +73,6 @@ impl Client {
 
     pub(crate) fn patience(&self) -> Patience<'_> {
         Patience::new(self)
-    }
-
-    /// Runs `renew` if the link grows old, for all who wait for a fresh one.
-    pub(crate) async fn keep_fresh(&self, renew: impl Future<Output = Result<(), Trouble>>) -> Result<(), Trouble> {
-        let is_stale = || self.access.is_stale(self.options.link_fresh_for);
-        if !is_stale() {
-            return Ok(());
-        }
-        let _renewing = self.renewing.lock().await;
-        if is_stale() { renew.await } else { Ok(()) }
     }
 
     /// One GET; its answer has begun well.

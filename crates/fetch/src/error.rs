@@ -38,7 +38,7 @@ pub enum FetchError {
     #[error("{subject}: the server does not accept the bearer token (401); check --bearer or TIDEGATE_BEARER{words}")]
     WrongToken { subject: String, words: Words },
     #[error(
-        "{subject}: the link is no longer good (401), as links are for a few minutes; take a fresh one from the manifest{words}"
+        "{subject}: the link is no longer good (401), as links are for a few minutes; whoever has a key takes a fresh one from the manifest{words}"
     )]
     OldLink { subject: String, words: Words },
     #[error("{subject}: the server refuses this caller (403){words}")]

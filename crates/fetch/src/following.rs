@@ -90,12 +90,10 @@ pub(crate) async fn read(client: &Client, address: &ResultAddress) -> Result<Man
     }
 }
 
-/// One attempt at the manifest, which brings a fresh link along.
-pub(crate) async fn read_once(client: &Client, address: &ResultAddress) -> Result<Manifest, Trouble> {
+/// One attempt at the manifest.
+async fn read_once(client: &Client, address: &ResultAddress) -> Result<Manifest, Trouble> {
     let response = client.get(address.manifest(), HeaderMap::from_iter([(ACCEPT, JSON)])).await?;
     let body = client.body(response, MANIFEST_BYTES_MAX).await?;
-    let manifest = Manifest::read(&body, address.id())
-        .map_err(|why| Trouble::Final(client.garbage(&format!("its manifest cannot be read: {why}"))))?;
-    client.access().renew(&manifest);
-    Ok(manifest)
+    Manifest::read(&body, address.id())
+        .map_err(|why| Trouble::Final(client.garbage(&format!("its manifest cannot be read: {why}"))))
 }

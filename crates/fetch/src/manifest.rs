@@ -1,6 +1,5 @@
 //! What a result consists of, as its server writes it down.
 
-use reqwest::Url;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -21,8 +20,6 @@ pub(crate) struct Manifest {
     /// Those of all blocks.
     pub(crate) bytes: u64,
     pub(crate) blocks: Vec<Block>,
-    #[serde(default)]
-    links: Option<Links>,
     /// The file whose bytes its rows are; none for rows of a query.
     #[serde(default)]
     pub(crate) file: Option<StoredFile>,
@@ -54,12 +51,6 @@ pub(crate) struct Block {
     pub(crate) sha256: String,
 }
 
-/// Links of the server that are a key to this result for a few minutes.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Links {
-    manifest: String,
-}
-
 impl Manifest {
     /// Reads a manifest of the result `id`; in the error, why it is none.
     pub(crate) fn read(json: &[u8], id: Uuid) -> Result<Self, String> {
@@ -85,14 +76,6 @@ impl Manifest {
     pub(crate) fn continues(&self, earlier: &Self) -> bool {
         self.blocks.starts_with(&earlier.blocks)
     }
-
-    /// The token of a fresh link to the result.
-    pub(crate) fn link(&self) -> Option<String> {
-        let links = self.links.as_ref()?;
-        // Links are relative to their server, which is of no interest here.
-        let url = Url::parse("http://server/").ok()?.join(&links.manifest).ok()?;
-        url.query_pairs().find(|(name, _)| name == "link").map(|(_, token)| token.into_owned())
-    }
 }
 
 #[cfg(test)]
@@ -108,7 +91,7 @@ mod tests {
             |index: u64| json!({"index": index, "first_row": 0, "rows": 2, "bytes": 9, "sha256": "a".repeat(64)});
         json!({
             "id": ID.to_string(), "uri": "tidegate://results/x", "status": "running", "rows": 4, "bytes": 18, "columns": [],
-            "blocks": [block(0), block(1)], "links": {"manifest": "/results/x?link=abc%2B1", "data": "/x"},
+            "blocks": [block(0), block(1)],
         })
     }
 
@@ -119,7 +102,6 @@ mod tests {
     #[test]
     fn a_manifest_grows_and_never_changes() {
         let earlier = read(&manifest()).unwrap();
-        assert_eq!(earlier.link().as_deref(), Some("abc+1"));
         let mut grown = earlier.clone();
         grown.blocks.push(Block { index: 2, ..grown.blocks[1].clone() });
         assert!(grown.continues(&earlier) && earlier.continues(&earlier));

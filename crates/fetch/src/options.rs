@@ -30,8 +30,6 @@ pub struct FetchOptions {
     pub standstill_max: Duration,
     /// How long a question may take until its result has begun.
     pub answer_within: Duration,
-    /// After this time a link is replaced by a fresh one.
-    pub link_fresh_for: Duration,
     /// Hears how far it is, and what went wrong on the way.
     pub heard_by: NoticeListener,
 }
@@ -50,8 +48,6 @@ impl Default for FetchOptions {
             silence_max: Duration::from_secs(60),
             standstill_max: Duration::from_secs(15 * 60),
             answer_within: Duration::from_secs(15 * 60),
-            // Links are good for five minutes.
-            link_fresh_for: Duration::from_secs(2 * 60),
             heard_by: Arc::new(|_| {}),
         }
     }

@@ -7,6 +7,7 @@ use futures::{Stream, stream};
 use serde_json::json;
 use tidegate_core::{Caller, ErrorKind};
 use tidegate_mcp::{Incoming, Rejection, Response, RpcError};
+use tokio::sync::watch;
 
 /// Finds out who is at the other end, each time it is asked: a key may be revoked, and a role may lose what it had.
 #[async_trait]
@@ -19,6 +20,9 @@ pub(crate) trait Identity: Send + Sync + 'static {
 
     /// Whether it would still be let in; also while a new configuration is being entered.
     async fn is_let_in(&self) -> bool;
+
+    /// Tells when that is to be asked again.
+    fn renewals(&self) -> watch::Receiver<u64>;
 }
 
 /// What a caller is told while a new configuration is being entered, which takes a moment.

@@ -10,6 +10,7 @@ use tidegate_core::event::Event;
 use tidegate_core::{Allowed, Authenticator, Caller, LetEverybodyIn, Origin, Toolset, TransportKind};
 use tidegate_mcp::{RpcError, Service, decode};
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::{Identity, changing};
@@ -151,6 +152,10 @@ impl Identity for User {
     /// Whoever started the process may let it go on.
     async fn is_let_in(&self) -> bool {
         true
+    }
+
+    fn renewals(&self) -> watch::Receiver<u64> {
+        self.authenticator.renewals()
     }
 }
 

@@ -130,13 +130,17 @@ impl Introspector {
 
     /// What the issuer tells of `token`.
     pub(super) async fn told(&self, token: &str) -> Result<Told, Failure> {
-        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
-        let answer = self.http.post_form(&self.url, self.authorization.clone(), form).await;
-        let body = match answer {
+        match self.heard(token).await {
             // Some answer so about what is no token of theirs, rather than that it is not active.
-            Err(Failure::Status(400)) => return Ok(Told::Inactive),
-            answer => answer?,
-        };
+            Err(Failure::Status(400)) => Ok(Told::Inactive),
+            heard => heard,
+        }
+    }
+
+    /// The same of an issuer of which nothing is known yet: 400 is what it says to a question that it cannot read, too.
+    pub(super) async fn heard(&self, token: &str) -> Result<Told, Failure> {
+        let form = format!("token={}&token_type_hint=access_token", utf8_percent_encode(token, ESCAPED));
+        let body = self.http.post_form(&self.url, self.authorization.clone(), form).await?;
         let mut claims: Map<String, Value> = serde_json::from_slice(&body).map_err(|_| Failure::NotJson)?;
         let Some(Value::Bool(is_active)) = claims.remove("active") else { return Err(Failure::NotAboutTokens) };
         // Some write so what is not there.

@@ -27,6 +27,9 @@ pub enum IssuerTrial {
     },
     /// It answers about tokens.
     Answers,
+    /// It says that the question is wrong (400), which may be its way to say that what it was asked about is no token, or
+    /// mean that it understands no question.
+    Refuses,
 }
 
 /// Why tokens cannot be checked, in words that tell nothing of who asks with which secret.
@@ -49,9 +52,11 @@ impl TokenOptions {
     async fn tried(&self) -> Result<IssuerTrial, Failure> {
         if let TokenKey::Introspection(options) = &self.key {
             let introspector = Introspector::new(options).map_err(Failure::KeySet)?;
-            return match introspector.told(NO_TOKEN).await? {
-                Told::Active(_) => Err(Failure::EverythingActive),
-                Told::Inactive | Told::Nothing => Ok(IssuerTrial::Answers),
+            return match introspector.heard(NO_TOKEN).await {
+                Ok(Told::Active(_)) => Err(Failure::EverythingActive),
+                Ok(Told::Inactive | Told::Nothing) => Ok(IssuerTrial::Answers),
+                Err(Failure::Status(400)) => Ok(IssuerTrial::Refuses),
+                Err(failure) => Err(failure),
             };
         }
         let Some(source) = key_source(&self.key, &self.issuer).map_err(Failure::KeySet)? else {

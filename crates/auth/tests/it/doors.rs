@@ -83,7 +83,10 @@ fn a_gate_stands_by_those_whom_it_let_in_and_they_are_the_same_when_let_in_again
     let doorkeeper = Doorkeeper::new(gate());
     let before = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local()];
     assert!(before.iter().all(|principal| doorkeeper.stands_by(principal)));
+    let renewals = doorkeeper.renewals();
+    assert!(!renewals.has_changed().unwrap());
     doorkeeper.swap(gate());
+    assert!(renewals.has_changed().unwrap(), "doors hear of it");
     assert!(!before.iter().any(|principal| doorkeeper.stands_by(principal)), "their proof may be gone by now");
     let now = [show(&doorkeeper, Some(key.expose())).unwrap(), doorkeeper.local()];
     assert!(now.iter().all(|principal| doorkeeper.stands_by(principal)));

@@ -50,7 +50,9 @@ fn a_key_proves_its_holder() {
     assert_eq!(principal.roles.iter().collect::<Vec<_>>(), ["reader"]);
     assert!(principal.claims.is_empty() && principal.tenant.is_none());
     assert!(principal.grants.entries.includes("reader_a") && !principal.grants.entries.includes("other"));
-    assert_eq!(show(&gate, Some(&bob)).unwrap().subject, "bob");
+    assert_eq!(principal.good_until, None);
+    let bob = show(&gate, Some(&bob)).unwrap();
+    assert_eq!((bob.subject.as_str(), bob.good_until), ("bob", Some(time(NOW + 60).into())));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tidegate_auth::{Gate, Secret, TokenAlgorithm, TokenKey, TokenOptions};
 use tidegate_core::{Proof, Unauthenticated};
 
-use crate::scene::{AUDIENCE, ISSUER, NOW, show, token_gate, token_options};
+use crate::scene::{AUDIENCE, ISSUER, NOW, show, time, token_gate, token_options};
 use crate::signer::{ED25519, OTHER_RSA, P256, P384, RSA, SECRET, Signer, claims, claims_with, message, pem};
 
 use TokenAlgorithm::{Ed25519, EdDsa, Es256, Es384, Hs256, Hs384, Hs512, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
@@ -109,6 +109,8 @@ fn claims_decide() {
         assert_eq!(found.is_ok(), is_good, "{case}");
         assert!(is_good || found == Err(Unauthenticated::Invalid));
     }
+    let ada = show(&gate, Some(&RSA.token(Rs256, &claims_with(json!({ "exp": NOW + 60 }))))).unwrap();
+    assert_eq!(ada.good_until, Some(time(NOW + 90).into()), "with the leeway");
 }
 
 #[test]

@@ -78,7 +78,7 @@ async fn an_issuer_that_is_asked_about_tokens_must_know_what_is_none() {
     }
     insta::assert_snapshot!(table.join("\n"), @r#"
     200 {"active":false}: Answers
-    400 {"error":"invalid_request"}: Answers
+    400 {"error":"invalid_request"}: Refuses
     200 {"active":true,"sub":"ada"}: trouble: it calls a text active that is no token: whoever shows anything would be let in
     200 {"active":"false"}: trouble: its answer does not say whether the token is active
     200 {"error":"what?"}: trouble: its answer does not say whether the token is active

@@ -105,7 +105,7 @@ async fn a_hash_does_not_make_a_block() {
 async fn a_result_that_changes_is_no_result() {
     let reads = AtomicUsize::new(0);
     let scene = Scene::with(3, move |stored, asked| {
-        let standing = Standing { status: "running", blocks: 2, link: "fresh" };
+        let standing = Standing { status: "running", blocks: 2 };
         if !asked.is_manifest() {
             return stored.answer_at(asked, &standing);
         }

@@ -41,7 +41,7 @@ async fn scene(length: usize) -> Scene {
         if !asked.is_manifest() {
             return stored.answer(asked);
         }
-        let mut manifest = stored.manifest(&Standing { status: "complete", blocks: BLOCKS, link: "fresh" });
+        let mut manifest = stored.manifest(&Standing { status: "complete", blocks: BLOCKS });
         manifest["file"] = json!({"name": "photo.png", "media_type": "image/png", "bytes": length});
         Answer::json(&manifest.to_string())
     })

@@ -1,13 +1,11 @@
 //! What a reader is told: who calls, links, files that cannot be written.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use tidegate_fetch::{Bearer, Destination, FetchError, FetchOptions};
 
 use super::scene::{Scene, hasty};
 use super::server::Answer;
-use super::stored::Standing;
 
 fn bearing(token: &str) -> FetchOptions {
     FetchOptions { bearer: Some(Bearer::parse(token).unwrap()), ..hasty() }
@@ -35,7 +33,7 @@ async fn refusals_say_what_would_be_right() {
     );
     insta::assert_snapshot!(
         told("401 Unauthorized", "", "?link=secret", bearing("tide_abc")).await,
-        @"http://HOST/results/ID: the link is no longer good (401), as links are for a few minutes; take a fresh one from the manifest; the server says: No"
+        @"http://HOST/results/ID: the link is no longer good (401), as links are for a few minutes; whoever has a key takes a fresh one from the manifest; the server says: No"
     );
     insta::assert_snapshot!(
         told("403 Forbidden", "not from there", "", bearing("tide_abc")).await,
@@ -76,25 +74,30 @@ async fn a_token_is_shown_with_every_request() {
 }
 
 #[tokio::test]
-async fn a_link_goes_along_and_is_renewed_before_it_grows_old() {
+async fn a_link_goes_along_and_with_a_fresh_one_the_same_command_goes_on() {
     let given = AtomicUsize::new(0);
     let scene = Scene::with(4, move |stored, asked| {
-        let before = given.load(Ordering::SeqCst);
-        // Only the link that was given last is good.
-        if asked.query != format!("link=key%2B{before}") {
-            return Answer::problem("401 Unauthorized", "an old link");
-        }
-        let now = if asked.is_manifest() { given.fetch_add(1, Ordering::SeqCst) + 1 } else { before };
-        let link = format!("key%2B{now}");
-        stored.answer_at(asked, &Standing { status: "complete", blocks: 4, link: &link })
+        // The first is over in the middle.
+        let is_good = match asked.query.as_str() {
+            "link=key%2B0" => given.fetch_add(1, Ordering::SeqCst) < 3,
+            other => other == "link=key%2B1",
+        };
+        if is_good { stored.answer(asked) } else { Answer::problem("401 Unauthorized", "an old link") }
     })
     .await;
-    let options = FetchOptions { parallel: 1, link_fresh_for: Duration::ZERO, ..bearing("tide_abc") };
-    scene.fetch_from(&format!("{}/data?link=key%2B0", scene.url()), "out.arrow", options).await.unwrap();
+    let options = || FetchOptions { parallel: 1, ..bearing("tide_abc") };
+    let address = |link: &str| format!("{}/data?link={link}", scene.url());
+    let error = scene.fetch_from(&address("key%2B0"), "out.arrow", options()).await.unwrap_err();
+    assert!(error.to_string().contains("the link is no longer good"), "{error}");
+    scene.fetch_from(&address("key%2B1"), "out.arrow", options()).await.unwrap();
     assert_eq!(scene.rows_of("out.arrow"), scene.rows());
-    let asked = scene.server.asked();
-    assert_eq!(asked.iter().filter(|asked| asked.is_manifest()).count(), 5);
-    assert!(asked.iter().all(|asked| asked.header("authorization").is_none()), "the token is for another server");
+    let with_the_second = scene.server.asked();
+    let with_the_second = with_the_second.iter().filter(|asked| asked.query == "link=key%2B1" && !asked.is_manifest());
+    assert_eq!(with_the_second.count(), 2, "what was fetched stays");
+    assert!(
+        scene.server.asked().iter().all(|asked| asked.header("authorization").is_none()),
+        "it is for another server"
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn growing(blocks: usize, ended: &'static str) -> Scene {
             if asked.is_manifest() { looks.fetch_add(1, Ordering::SeqCst) } else { looks.load(Ordering::SeqCst) };
         let known = (looks / 2).min(stored.blocks.len());
         let status = if looks / 2 > stored.blocks.len() { ended } else { "running" };
-        stored.answer_at(asked, &Standing { status, blocks: known, link: "fresh" })
+        stored.answer_at(asked, &Standing { status, blocks: known })
     })
     .await
 }
@@ -34,10 +34,8 @@ async fn a_result_is_followed_while_it_grows() {
 
 #[tokio::test]
 async fn a_result_that_does_not_grow_is_given_up() {
-    let scene = Scene::with(2, |stored, asked| {
-        stored.answer_at(asked, &Standing { status: "running", blocks: 2, link: "fresh" })
-    })
-    .await;
+    let scene =
+        Scene::with(2, |stored, asked| stored.answer_at(asked, &Standing { status: "running", blocks: 2 })).await;
     let options = FetchOptions { standstill_max: Duration::from_millis(50), ..hasty() };
     let error = scene.fetch("out.csv", options).await.unwrap_err();
     assert!(matches!(error.cause(), FetchError::Standstill { .. }), "{error}");
@@ -45,10 +43,8 @@ async fn a_result_that_does_not_grow_is_given_up() {
 
 #[tokio::test]
 async fn what_ended_incomplete_is_taken_only_by_who_wants_it() {
-    let scene = Scene::with(3, |stored, asked| {
-        stored.answer_at(asked, &Standing { status: "incomplete", blocks: 3, link: "fresh" })
-    })
-    .await;
+    let scene =
+        Scene::with(3, |stored, asked| stored.answer_at(asked, &Standing { status: "incomplete", blocks: 3 })).await;
     let error = scene.fetch("out.csv", hasty()).await.unwrap_err();
     insta::assert_snapshot!(
         error,

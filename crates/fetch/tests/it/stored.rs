@@ -27,8 +27,6 @@ pub(super) struct Standing<'a> {
     pub(super) status: &'a str,
     /// How many of the blocks it has.
     pub(super) blocks: usize,
-    /// The token of its link.
-    pub(super) link: &'a str,
 }
 
 pub(super) fn schema() -> SchemaRef {
@@ -83,17 +81,13 @@ impl Stored {
             json!({"index": index, "first_row": index as i64 * rows, "rows": rows, "bytes": block.len(), "sha256": sha256})
         });
         let bytes: usize = self.blocks.iter().take(standing.blocks).map(Vec::len).sum();
-        let (id, link) = (self.id, standing.link);
+        let id = self.id;
         let mut manifest = json!({
             "id": id.to_string(), "uri": format!("tidegate://results/{id}"), "status": standing.status,
             "created_at": "2026-11-22T12:00:00Z", "expires_at": "2026-11-22T13:00:00Z", "tool": "sql",
             "rows": rows * standing.blocks as i64, "bytes": bytes,
             "columns": [{"name": "id", "type": "Int64", "nullable": false}],
             "blocks": blocks.collect::<Vec<_>>(),
-            "links": {
-                "expires_at": "2026-11-22T12:05:00Z", "manifest": format!("/results/{id}?link={link}"),
-                "data": format!("/results/{id}/data?link={link}"),
-            },
         });
         if standing.status == "incomplete" {
             manifest["reason"] = "the query ran longer than 10m".into();
@@ -103,7 +97,7 @@ impl Stored {
 
     /// The answer of a server that has all of it.
     pub(super) fn answer(&self, asked: &Asked) -> Answer {
-        self.answer_at(asked, &Standing { status: "complete", blocks: self.blocks.len(), link: "fresh" })
+        self.answer_at(asked, &Standing { status: "complete", blocks: self.blocks.len() })
     }
 
     /// The answer of a server that has it that far.

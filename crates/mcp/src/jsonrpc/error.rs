@@ -30,7 +30,10 @@ pub struct RpcError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hindrance {
     /// It has not shown who it is, and what it asks for is for those who have.
-    Unauthenticated,
+    Unauthenticated {
+        /// The OAuth scopes that its token would need; none where no token needs any.
+        scopes: Vec<String>,
+    },
     /// Its token lacks OAuth scopes; these are all that it would need.
     LacksScopes(Vec<String>),
     /// It has asked too much.
@@ -44,7 +47,7 @@ impl Hindrance {
     /// What hindered a call that failed with `error`, if it is one of these.
     pub(crate) fn of(error: &Error) -> Option<Box<Self>> {
         let hindrance = match error.kind() {
-            ErrorKind::Unauthenticated => Self::Unauthenticated,
+            ErrorKind::Unauthenticated => Self::Unauthenticated { scopes: error.scopes().to_vec() },
             ErrorKind::RateLimited => Self::RateLimited { retry_after: error.retry_after() },
             _ if !error.scopes().is_empty() => Self::LacksScopes(error.scopes().to_vec()),
             _ => return None,

@@ -10,7 +10,7 @@ use crate::format::field_type_name;
 
 impl ResultStore {
     /// The manifest of `result`, with links that open it in the name of `reader`; none where no server is that links
-    /// lead to.
+    /// lead to. Who has come by a link is given no other: it would never end.
     pub fn manifest(&self, result: &StoredResult, reader: Option<&Caller>) -> Value {
         let head = result.head();
         let stage = result.stage();
@@ -60,7 +60,7 @@ impl ResultStore {
         if let Some(rows) = result.bound() {
             manifest["asked_for"] = rows.into();
         }
-        if let Some(reader) = reader {
+        if let Some(reader) = reader.filter(|reader| !reader.has_link_alone) {
             let (link, expires_at_ms) = self.link(result, reader);
             manifest["links"] = json!({
                 "expires_at": time(expires_at_ms),

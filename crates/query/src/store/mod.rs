@@ -13,6 +13,7 @@ mod id;
 mod limits;
 mod manifest;
 mod quota;
+mod readers;
 mod result;
 mod results;
 mod seal;

@@ -10,12 +10,13 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use parking_lot::Mutex;
-use tidegate_core::{Caller, Error, ErrorKind};
+use tidegate_core::{Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::block::{Block, hash_of};
 use super::files;
 use super::manifest::{BlockFacts, Head};
+use super::readers::Readers;
 
 /// How a result ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,8 +80,8 @@ pub struct StoredResult {
     pub(super) head: Head,
     pub(super) folder: PathBuf,
     schema: SchemaRef,
-    /// Who was given a link last.
-    pub(super) reader: Mutex<Option<Caller>>,
+    /// Who was given links.
+    pub(super) readers: Mutex<Readers>,
     pub(super) stage: watch::Sender<Stage>,
     /// The bytes of its blocks.
     stored_bytes: AtomicU64,
@@ -103,7 +104,7 @@ impl StoredResult {
             head,
             folder,
             schema,
-            reader: Mutex::default(),
+            readers: Mutex::default(),
             stage,
             stored_bytes,
             claimed_bytes: AtomicU64::new(0),

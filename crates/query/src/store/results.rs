@@ -22,7 +22,7 @@ use super::limits::StoreLimits;
 use super::manifest::Head;
 use super::quota::{self, has_ended};
 use super::result::{End, Stage, StoredResult, on_a_thread};
-use super::seal::{Cursor, ResultSeal, expired, ms, now_ms};
+use super::seal::{Cursor, Link, ResultSeal, expired, ms, ms_since_1970, now_ms};
 use super::space::free_bytes;
 use super::writer::ResultWriter;
 use crate::body::Portable;
@@ -218,11 +218,13 @@ impl ResultStore {
     }
 
     /// A key to `result` for a short time, and when that is over, in milliseconds since 1970. Whoever has it reads as
-    /// `reader`, who is asked for anew each time: who began the result may be of an earlier configuration or process.
+    /// `reader`, whoever else is given one, and no longer than that one's own proof is good: who began the result may be
+    /// of an earlier configuration or process.
     pub fn link(&self, result: &StoredResult, reader: &Caller) -> (String, u64) {
-        *result.reader.lock() = Some(Caller { state: None, ..reader.clone() });
-        let expires_at_ms = now_ms() + ms(LINK_LIFE);
-        (self.seal.link(result.head.id, expires_at_ms), expires_at_ms)
+        let good_until_ms = reader.principal.good_until.map_or(u64::MAX, ms_since_1970);
+        let expires_at_ms = good_until_ms.min(now_ms() + ms(LINK_LIFE));
+        let reader = result.readers.lock().enter(reader, expires_at_ms);
+        (self.seal.link(result.head.id, &Link { reader, expires_at_ms }), expires_at_ms)
     }
 
     /// Takes away what has expired.
@@ -230,6 +232,7 @@ impl ResultStore {
         let now = now_ms();
         let late: Vec<Arc<StoredResult>> = {
             let mut index = self.index.lock();
+            index.results.values().for_each(|result| result.readers.lock().sweep(now));
             let late = index.results.values().filter(|it| it.head.expires_at_ms <= now && has_ended(it));
             let late: Vec<_> = late.cloned().collect();
             late.iter().for_each(|result| index.forget(result, "it has expired"));
@@ -353,8 +356,9 @@ impl fmt::Debug for ResultStore {
 impl Links for ResultStore {
     fn opened_by(&self, id: &str, link: &str) -> Option<Caller> {
         let id = id.parse().ok()?;
-        let result = self.seal.opens(link, id).then(|| self.index.lock().results.get(&id).cloned())??;
-        result.reader.lock().clone()
+        let link = self.seal.opening(link, id)?;
+        let result = self.index.lock().results.get(&id).cloned()?;
+        result.readers.lock().get(link.reader)
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::id::ResultId;
 
 const CURSOR_BYTES: usize = 16 + 8 + 8 + 8 + SIGNATURE_BYTES;
-const LINK_BYTES: usize = 8 + SIGNATURE_BYTES;
+const LINK_BYTES: usize = 8 + 8 + SIGNATURE_BYTES;
 
 /// A place in a stored result, from which the next page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +25,26 @@ pub struct Cursor {
     pub expires_at_ms: u64,
 }
 
-/// Signs and checks. The key lives as long as the folder of the results does.
-pub(super) struct ResultSeal(Seal);
+/// A key to a stored result for a short time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Link {
+    /// The number of whom it was made for, among the readers of the result.
+    pub(super) reader: u64,
+    /// When it ends, in milliseconds since 1970.
+    pub(super) expires_at_ms: u64,
+}
+
+/// Signs and checks.
+pub(super) struct ResultSeal {
+    /// Its key lives as long as the folder of the results does.
+    cursors: Seal,
+    /// Whoever was given a link is known to this process alone, so a link ends with it.
+    links: Seal,
+}
 
 impl ResultSeal {
     pub(super) fn new(key: &[u8]) -> Self {
-        Self(Seal::new(key))
+        Self { cursors: Seal::new(key), links: Seal::random() }
     }
 
     /// `cursor` as a text that only `owner` can use.
@@ -40,7 +54,7 @@ impl ResultSeal {
         for number in [cursor.row, cursor.question, cursor.expires_at_ms] {
             bytes.extend(number.to_be_bytes());
         }
-        let signature = self.0.signature("cursor", &[owner.to_text().as_bytes(), &bytes]);
+        let signature = self.cursors.signature("cursor", &[owner.to_text().as_bytes(), &bytes]);
         bytes.extend(signature);
         URL_SAFE_NO_PAD.encode(bytes)
     }
@@ -57,10 +71,10 @@ impl ResultSeal {
         let bytes =
             URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == CURSOR_BYTES).ok_or_else(foreign)?;
         let (signed, signature) = bytes.split_at(CURSOR_BYTES - SIGNATURE_BYTES);
-        if !self.0.has_signed("cursor", &[owner.to_text().as_bytes(), signed], signature) {
+        if !self.cursors.has_signed("cursor", &[owner.to_text().as_bytes(), signed], signature) {
             return Err(foreign());
         }
-        let number = |at: usize| signed[at..at + 8].iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+        let number = |at: usize| number(&signed[at..at + 8]);
         let result = Uuid::from_slice(&signed[..16]).map_err(|_| foreign())?;
         let place =
             Cursor { result: ResultId(result), row: number(16), question: number(24), expires_at_ms: number(32) };
@@ -70,23 +84,26 @@ impl ResultSeal {
         Ok(place)
     }
 
-    /// A key to the result `id` that is good until `expires_at_ms`.
-    pub(super) fn link(&self, id: ResultId, expires_at_ms: u64) -> String {
-        let expires = expires_at_ms.to_be_bytes();
-        let signature = self.0.signature("link", &[id.0.as_bytes(), &expires]);
-        URL_SAFE_NO_PAD.encode([&expires[..], &signature].concat())
+    /// `link` to the result `id` as a text.
+    pub(super) fn link(&self, id: ResultId, link: &Link) -> String {
+        let signed = [link.expires_at_ms.to_be_bytes(), link.reader.to_be_bytes()].concat();
+        let signature = self.links.signature("link", &[id.0.as_bytes(), &signed]);
+        URL_SAFE_NO_PAD.encode([&signed[..], &signature].concat())
     }
 
-    /// Whether `link` opens the result `id` now.
-    pub(super) fn opens(&self, link: &str, id: ResultId) -> bool {
-        let Ok(bytes) = URL_SAFE_NO_PAD.decode(link) else { return false };
-        if bytes.len() != LINK_BYTES {
-            return false;
-        }
-        let (expires, signature) = bytes.split_at(8);
-        let expires_at_ms = expires.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-        self.0.has_signed("link", &[id.0.as_bytes(), expires], signature) && expires_at_ms > now_ms()
+    /// What the link `text` says, if it opens the result `id` now.
+    pub(super) fn opening(&self, text: &str, id: ResultId) -> Option<Link> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == LINK_BYTES)?;
+        let (signed, signature) = bytes.split_at(LINK_BYTES - SIGNATURE_BYTES);
+        let link = Link { expires_at_ms: number(&signed[..8]), reader: number(&signed[8..]) };
+        let is_ours = self.links.has_signed("link", &[id.0.as_bytes(), signed], signature);
+        (is_ours && link.expires_at_ms > now_ms()).then_some(link)
     }
+}
+
+/// The number that `bytes` write, the greatest first.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 pub(super) fn expired() -> Error {
@@ -95,8 +112,12 @@ pub(super) fn expired() -> Error {
 
 /// Milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    ms_since_1970(SystemTime::now())
+}
+
+/// `time` in milliseconds since 1970.
+pub(super) fn ms_since_1970(time: SystemTime) -> u64 {
+    ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// `time` in milliseconds.

@@ -165,7 +165,29 @@ fn doubtful(config: &Config) -> Vec<String> {
              the audiences of auth.tokens"
         ));
     }
+    doubts.extend(naming_offline_access(config).into_iter().map(|path| {
+        format!(
+            "{path} names offline_access, by which clients ask their issuer for refresh tokens: it is no right of this \
+             node, and tokens need not carry it; take it out"
+        )
+    }));
     doubts
+}
+
+/// Where the scope stands that is a matter of clients and their issuer alone (MCP 2026-07-28, Authorization, Refresh
+/// Tokens).
+fn naming_offline_access(config: &Config) -> Vec<String> {
+    let names_it = |scopes: &[String]| scopes.iter().any(|scope| scope == "offline_access");
+    let told = config.auth().oauth.iter().any(|oauth| names_it(&oauth.scopes));
+    let of = |list: &str, scopes: Vec<&Vec<String>>| -> Vec<String> {
+        let named = scopes.into_iter().enumerate().filter(|(_, scopes)| names_it(scopes));
+        named.map(|(index, _)| format!("{list}[{index}].scopes")).collect()
+    };
+    let mut paths: Vec<String> = told.then(|| "auth.oauth.scopes".to_owned()).into_iter().collect();
+    paths.extend(of("tools", config.tools.iter().map(|entry| &entry.scopes).collect()));
+    paths.extend(of("resources", config.resources.iter().map(|entry| &entry.scopes).collect()));
+    paths.extend(of("prompts", config.prompts.iter().map(|entry| &entry.scopes).collect()));
+    paths
 }
 
 /// What clients of OAuth are told, if they are told anything.

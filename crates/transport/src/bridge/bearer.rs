@@ -4,6 +4,7 @@ use std::fmt;
 
 use reqwest::header::HeaderValue;
 use thiserror::Error;
+use tidegate_core::is_bearer;
 
 /// A bearer token. Neither [`fmt::Debug`] nor any message shows it.
 #[derive(Clone)]
@@ -11,17 +12,17 @@ pub struct Bearer(HeaderValue);
 
 /// A text is no bearer token. It is not repeated.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("a bearer token is one word of visible ASCII characters, without \"Bearer\" before it")]
+#[error("a bearer token is one word of letters, digits and -._~+/, without \"Bearer\" before it")]
 pub struct BearerError;
 
 impl Bearer {
     /// The token in `text`, without white space around it.
     ///
     /// # Errors
-    /// When it is empty, or holds what no header can carry.
+    /// When it is empty, or holds what no such token may.
     pub fn parse(text: &str) -> Result<Self, BearerError> {
         let token = text.trim();
-        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !is_bearer(token) {
             return Err(BearerError);
         }
         let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| BearerError)?;
@@ -59,7 +60,7 @@ mod tests {
         assert_eq!(bearer.header().as_bytes(), b"Bearer tide_abc");
         assert!(!format!("{bearer:?} {:?}", bearer.header()).contains("abc"));
         assert_eq!(bearer.hidden_in("no tide_abc here"), "no … here");
-        for wrong in ["", " ", "two words", "Bearer abc", "abc\u{fc}"] {
+        for wrong in ["", " ", "two words", "Bearer abc", "abc\u{fc}", "a\"b", "a,b", "{abc}", "=abc"] {
             assert_eq!(Bearer::parse(wrong).unwrap_err(), BearerError);
         }
     }

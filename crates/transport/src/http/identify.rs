@@ -12,6 +12,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tidegate_core::{Caller, Credentials, Origin, Principal, TransportKind, Unauthenticated};
 use tidegate_mcp::RpcError;
+use tokio::sync::watch;
 
 use super::authorization::Authorization;
 use super::path::transport_of;
@@ -168,6 +169,10 @@ impl Identity for Known {
 
     async fn is_let_in(&self) -> bool {
         Self::is_let_in(self).await
+    }
+
+    fn renewals(&self) -> watch::Receiver<u64> {
+        self.door.options.authenticator.renewals()
     }
 }
 

@@ -128,24 +128,26 @@ impl Published {
         let mut text = "Bearer realm=\"tidegate\"".to_owned();
         let published = self.0.load();
         // Nothing that is said here can fail, and text takes it.
-        let scopes = match challenge {
-            Challenge::Missing => published.as_ref().map(|resource| resource.scopes.join(" ")).unwrap_or_default(),
-            Challenge::Invalid => {
-                text.push_str(", error=\"invalid_token\"");
-                published.as_ref().map(|resource| resource.scopes.join(" ")).unwrap_or_default()
+        let first = published.as_ref().map(|resource| resource.scopes.as_slice()).unwrap_or_default();
+        let (error, scopes): (_, Vec<&String>) = match challenge {
+            // One who comes for this call wants to make others after it.
+            Challenge::Missing { scopes } => {
+                let further = scopes.iter().filter(|scope| is_scope(scope) && !first.contains(scope));
+                (None, first.iter().chain(further).collect())
             }
-            Challenge::Malformed => {
-                // No scope mends that.
-                text.push_str(", error=\"invalid_request\"");
-                String::new()
-            }
+            Challenge::Invalid => (Some("invalid_token"), first.iter().collect()),
+            // No scope mends that.
+            Challenge::Malformed => (Some("invalid_request"), Vec::new()),
             Challenge::Scopes(scopes) => {
-                text.push_str(", error=\"insufficient_scope\"");
-                scopes.iter().filter(|scope| is_scope(scope)).map(String::as_str).collect::<Vec<_>>().join(" ")
+                (Some("insufficient_scope"), scopes.iter().filter(|scope| is_scope(scope)).collect())
             }
         };
+        if let Some(error) = error {
+            let _ = write!(text, ", error=\"{error}\"");
+        }
         if !scopes.is_empty() {
-            let _ = write!(text, ", scope=\"{scopes}\"");
+            let scopes: Vec<&str> = scopes.into_iter().map(String::as_str).collect();
+            let _ = write!(text, ", scope=\"{}\"", scopes.join(" "));
         }
         if let Some(resource) = published.as_ref() {
             let _ = write!(text, ", resource_metadata=\"{}\"", resource.metadata);
@@ -159,7 +161,10 @@ impl Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// Any proof of who it is.
-    Missing,
+    Missing {
+        /// The OAuth scopes that a token needs for what it asks for, where that is known.
+        scopes: Vec<String>,
+    },
     /// A proof that counts.
     Invalid,
     /// A proof of a form that can be read.
@@ -171,7 +176,7 @@ pub(super) enum Challenge {
 impl From<Unauthenticated> for Challenge {
     fn from(reason: Unauthenticated) -> Self {
         match reason {
-            Unauthenticated::Missing => Self::Missing,
+            Unauthenticated::Missing => Self::Missing { scopes: Vec::new() },
             Unauthenticated::Invalid => Self::Invalid,
             Unauthenticated::Malformed => Self::Malformed,
         }

@@ -64,8 +64,9 @@ fn hindered(door: &Door, hindrance: &Hindrance, bytes: Bytes, is_modern: bool) -
     let published = &door.options.protected_resource;
     let (status, field) = match hindrance {
         // Where no way in is told, a challenge leads nowhere.
-        Hindrance::Unauthenticated if published.is_any() => {
-            (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.field(&Challenge::Missing))))
+        Hindrance::Unauthenticated { scopes } if published.is_any() => {
+            let challenge = Challenge::Missing { scopes: scopes.clone() };
+            (StatusCode::UNAUTHORIZED, Some((header::WWW_AUTHENTICATE, published.field(&challenge))))
         }
         Hindrance::LacksScopes(scopes) => {
             let challenge = Challenge::Scopes(scopes.clone());
@@ -74,7 +75,7 @@ fn hindered(door: &Door, hindrance: &Hindrance, bytes: Bytes, is_modern: bool) -
         Hindrance::RateLimited { retry_after } if is_modern => {
             (StatusCode::TOO_MANY_REQUESTS, Some((header::RETRY_AFTER, seconds(*retry_after))))
         }
-        Hindrance::Unauthenticated | Hindrance::RateLimited { .. } => (StatusCode::OK, None),
+        Hindrance::Unauthenticated { .. } | Hindrance::RateLimited { .. } => (StatusCode::OK, None),
     };
     let mut response = json(status, bytes);
     response.headers_mut().extend(field);

@@ -5,12 +5,14 @@
 //! - `crash`: what processes that were killed leave, and manifests that break off anywhere
 //! - `damage`: blocks and folders that are not what they were
 //! - `room`: quotas, counts and disks that are full; `tenants`: what the principals of one tenant have together
+//! - `links`: what a link is worth, and until when
 //! - `leaving`: who goes before the end: writers, readers, results
 
 mod blocks;
 mod crash;
 mod damage;
 mod leaving;
+mod links;
 mod pages;
 mod room;
 mod tenants;

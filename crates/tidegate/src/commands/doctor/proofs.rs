@@ -55,6 +55,10 @@ pub(super) async fn issuer(opened: &Opened, findings: &mut Findings) {
     match options.try_issuer().await {
         Ok(IssuerTrial::NotAsked) => findings.good("signed tokens are checked"),
         Ok(IssuerTrial::Answers) => findings.good(format!("the issuer {issuer} answers about tokens")),
+        Ok(IssuerTrial::Refuses) => findings.hint(format!(
+            "the issuer {issuer} answers 400 about a text that is no token: if it does so about good ones too, the \
+             url or the client of auth.tokens.introspection is wrong, and nobody is let in; try a token"
+        )),
         Ok(IssuerTrial::Keys { count: 0, .. }) => {
             findings.wrong(format!("the issuer {issuer} shows no key that can be used: no token is taken"));
         }

@@ -195,6 +195,20 @@ fn what_is_for_development_says_so_loudly() {
 }
 
 #[test]
+fn the_scope_of_refresh_tokens_is_no_right_of_a_node() {
+    let kept = "  - {name: orders_kept, description: O, sql: SELECT 1 AS one, scopes: [offline_access]}\n";
+    let configuration = CONFIGURATION.replace("toolsets: {", &format!("{kept}toolsets: {{"));
+    let oauth = "  oauth: {resource: https://data.example.com, scopes: [orders, offline_access]}\n";
+    let configured = Configured::new(&format!("{configuration}    jwks: keys.jwks\n{oauth}"));
+    std::fs::write(configured.folder().join("keys.jwks"), Signer::new().jwks()).unwrap();
+    let checked = configured.run(&["config", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+    for path in ["auth.oauth.scopes", "tools[2].scopes"] {
+        assert!(checked.stderr.contains(&format!("{path} names offline_access")), "{checked:?}");
+    }
+}
+
+#[test]
 fn a_set_of_keys_that_is_none_is_told_without_what_it_holds() {
     let configured = Configured::new(&format!("{CONFIGURATION}    jwks: keys.jwks\n"));
     std::fs::write(configured.folder().join("keys.jwks"), "hunter2").unwrap();

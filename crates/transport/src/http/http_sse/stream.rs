@@ -8,7 +8,6 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use tidegate_core::TransportKind;
 use tidegate_core::event::Event;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::streams::StreamSession;
@@ -18,7 +17,7 @@ use crate::http::identify::Known;
 use crate::http::places::Place;
 use crate::http::sse;
 use crate::outbox::{Outbox, Outgoing};
-use crate::standing::ASK_EVERY;
+use crate::standing::{ASK_EVERY, Changes};
 
 const TRANSPORT: TransportKind = TransportKind::Sse;
 
@@ -28,7 +27,7 @@ pub(super) struct EventStream {
     id: String,
     session: Arc<StreamSession>,
     outbox: Outbox,
-    versions: watch::Receiver<u64>,
+    changes: Changes,
     /// What is said before anything else.
     waiting: Option<Bytes>,
     /// The message whose event has begun and has not ended.
@@ -44,7 +43,7 @@ impl EventStream {
     /// A stream and its session, to which messages are posted below `mount`.
     pub(super) fn open(known: Known, mount: &str, place: Place) -> Self {
         let service = known.door.service.clone();
-        let versions = service.registry().versions();
+        let changes = Changes::of(&known, service.registry());
         service.registry().events().tell(Event::ConnectionOpened { transport: TRANSPORT });
         let (conversation, outbox) = Conversation::open(service, known.shown.origin, CONVERSATION);
         let session = StreamSession::new(conversation, known.owner.clone(), known.shown.toolset.clone());
@@ -53,7 +52,7 @@ impl EventStream {
         let waiting = Some(endpoint.into());
         let (open, events, is_draining) = (None, 0, false);
         let ask_at = Instant::now() + sse::KEEP_ALIVE_EVERY;
-        Self { known, id, session, outbox, versions, waiting, open, events, is_draining, ask_at, _place: place }
+        Self { known, id, session, outbox, changes, waiting, open, events, is_draining, ask_at, _place: place }
     }
 
     /// The next bytes; `None` when the session has ended.
@@ -106,7 +105,7 @@ impl EventStream {
                     self.is_draining = true;
                     self.session.conversation.finish();
                 }
-                Ok(()) = self.versions.changed() => {
+                () = self.changes.next() => {
                     if !self.is_let_in().await {
                         return None;
                     }

@@ -247,11 +247,13 @@ impl From<Error> for Problem {
         let detail = error.message().trim_end_matches(':').to_owned();
         let mut problem = Self::new(Sort::Call(error.kind()), detail);
         problem.0.is_of_message = false;
+        let scopes = error.scopes().to_vec();
         if error.kind() == ErrorKind::Unauthenticated {
-            problem = problem.challenging(Challenge::Missing);
+            problem = problem.challenging(Challenge::Missing { scopes });
+        } else if !scopes.is_empty() {
+            problem = problem.challenging(Challenge::Scopes(scopes));
         }
         if !error.scopes().is_empty() {
-            problem = problem.challenging(Challenge::Scopes(error.scopes().to_vec()));
             problem.0.members.insert("scopes".to_owned(), json!(error.scopes()));
         }
         if error.kind() == ErrorKind::RateLimited {

@@ -4,13 +4,15 @@
 //! an answer nor in the log.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use axum::extract::Query;
 use axum::http::Uri;
 use axum::http::request::Parts;
-use tidegate_core::{Caller, ErrorKind, Origin, Proof, TransportKind};
+use tidegate_core::{Caller, ErrorKind, Origin, Principal, Proof, TransportKind};
 use tidegate_mcp::RpcError;
+use tokio::sync::watch;
 
 use super::super::identify::{Known, Refused, Shown};
 use super::super::protected::Challenge;
@@ -37,22 +39,22 @@ pub(super) async fn caller(
         return Ok((caller, Some(standing)));
     };
     let opened = door.options.links.as_ref().and_then(|links| links.opened_by(&route.id, &link));
-    let authenticator = &door.options.authenticator;
-    let maker = opened.filter(|maker| authenticator.stands_by(&maker.principal)).ok_or_else(not_opened)?;
+    let maker = opened.filter(|maker| is_let_in(door, &maker.principal)).ok_or_else(not_opened)?;
     let peer = match maker.principal.proof {
         // Those who showed nothing are told apart by their addresses: the link speaks for its maker's.
         Proof::Anonymous => maker.origin.peer,
         _ => PeerAddress::of(&parts.extensions),
     };
-    let caller = Caller { origin: Origin { transport: TransportKind::Rest, peer }, ..maker };
+    let origin = Origin { transport: TransportKind::Rest, peer };
+    let caller = Caller { origin, has_link_alone: true, ..maker };
     let maker = Maker { door: door.clone(), caller: caller.clone() };
     let standing = Standing::new(Arc::new(maker), door.service.registry());
     Ok((caller, Some(standing)))
 }
 
 /// Whoever made a link, while what it opened streams. No link outlives the configuration and the reading of keys that its
-/// maker was let in by, so a key that is revoked takes its links with it. That the link's own time is over ends nothing
-/// that it began.
+/// maker was let in by, so a key that is revoked takes its links with it, nor the end of its maker's key or token. That
+/// the link's own time is over ends nothing that it began.
 struct Maker {
     door: Arc<Door>,
     caller: Caller,
@@ -68,9 +70,18 @@ impl Identity for Maker {
     }
 
     async fn is_let_in(&self) -> bool {
-        let principal = &self.caller.principal;
-        self.door.service.registry().snapshot().is_of(principal) && self.door.options.authenticator.stands_by(principal)
+        is_let_in(&self.door, &self.caller.principal)
     }
+
+    fn renewals(&self) -> watch::Receiver<u64> {
+        self.door.options.authenticator.renewals()
+    }
+}
+
+/// Whether whoever made a link would still be let in, as far as is known without what it showed.
+fn is_let_in(door: &Door, principal: &Principal) -> bool {
+    let is_of_now = door.service.registry().snapshot().is_of(principal) && principal.is_good_at(SystemTime::now());
+    is_of_now && door.options.authenticator.stands_by(principal)
 }
 
 /// The link of an address. Whether there is more than one is asked later, of those who are let in.

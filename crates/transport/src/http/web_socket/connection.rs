@@ -25,7 +25,7 @@ use crate::batch::Identity;
 use crate::conversation::Conversation;
 use crate::http::identify::Known;
 use crate::http::{CONVERSATION, Door};
-use crate::standing::ASK_EVERY;
+use crate::standing::{ASK_EVERY, Changes};
 
 /// Short messages are written together up to that size.
 const WRITE_BYTES: usize = 16 * 1024;
@@ -100,7 +100,7 @@ impl Connection {
         pings: mpsc::Sender<()>,
     ) -> End {
         let idle_max = self.door.options.session_idle_max;
-        let mut versions = self.door.service.registry().versions();
+        let mut changes = Changes::of(&*self.known, self.door.service.registry());
         let mut asking = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
         asking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asking_of_answers = interval_at(Instant::now() + ASK_EVERY, ASK_EVERY);
@@ -110,7 +110,7 @@ impl Connection {
         loop {
             tokio::select! {
                 biased;
-                Ok(()) = versions.changed() => {
+                () = changes.next() => {
                     if let Err(end) = self.must_be_let_in().await {
                         return end;
                     }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tidegate_core::event::Events;
 use tidegate_core::{
-    Access, Authenticator, Credentials, Error, ErrorKind, Grants, Limits, Metadata, Principal, Proof, SnapshotBuilder,
-    Tool, Unauthenticated, handler_fn,
+    Access, Allowed, Authenticator, Credentials, Error, ErrorKind, Grants, Limits, Metadata, Principal, Proof,
+    SnapshotBuilder, Tool, Unauthenticated, handler_fn,
 };
 use tidegate_mcp::Revision;
 use tidegate_transport::Metrics;
@@ -173,6 +173,62 @@ async fn who_lacks_scopes_is_told_which() {
     socket.send(json!(1), "tools/call", json!({"name": "write", "arguments": {}})).await;
     let heard = socket.hear().await.unwrap();
     assert_eq!(heard["error"]["data"], json!({"kind": "forbidden", "scopes": ["data:write", "data:read"]}));
+}
+
+/// Lets everybody in as [`Scopes`] does, and who shows nothing too, who reaches all but `hidden`.
+struct Anybody;
+
+#[async_trait]
+impl Authenticator for Anybody {
+    async fn authenticate(&self, credentials: Credentials<'_>) -> Result<Arc<Principal>, Unauthenticated> {
+        if credentials.bearer.is_some() {
+            return Scopes.authenticate(credentials).await;
+        }
+        let entries = Allowed::matching(["open".to_owned(), "write".to_owned()]);
+        let grants = Grants { entries, ..Grants::default() };
+        Ok(Arc::new(Principal::new("anonymous", Proof::Anonymous, Arc::new(grants))))
+    }
+
+    fn local(&self) -> Arc<Principal> {
+        Principal::owner()
+    }
+
+    fn is_configured(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn who_shows_nothing_is_told_which_scopes_the_call_needs() {
+    let (authenticator, protected_resource) = (Arc::new(Anybody), published());
+    let options = HttpOptions { authenticator, protected_resource, ..HttpOptions::default() };
+    let server = Server::with(options).await;
+    let access = Access { scopes: vec!["data:write".to_owned()], ..Access::default() };
+    let done = || handler_fn(|_, _| async { Ok(Metadata::new()) });
+    let hidden = Tool::new("hidden", "Writes.", done()).with_access(access);
+    server.host.service.registry().swap(entries().tool(hidden).build());
+    let asked = async |name: &str| {
+        let answer = server.ask(&Post::modern("tools/call", json!({"name": name, "arguments": {}}))).await;
+        told(&answer)
+    };
+    insta::assert_snapshot!(asked("write").await, @r#"
+    401
+    Bearer realm="tidegate", scope="data:read data:list data:write", resource_metadata="https://data.example.com/.well-known/oauth-protected-resource/mcp"
+    {"code":-32001,"message":"\"write\" is for callers who have shown who they are\nCall with a key or a token.","data":{"kind":"unauthenticated","scopes":["data:write","data:read"]}}
+    "#);
+    let headers = [("Content-Type", "application/json")];
+    let rest = server.rest(&request("POST", "/rest/tools/write/call", &headers, b"{}")).await;
+    assert_eq!(rest.head.status, 401);
+    let challenge = rest.header("www-authenticate").unwrap();
+    assert!(challenge.contains("scope=\"data:read data:list data:write\""), "{challenge}");
+    assert!(!challenge.contains("error="), "nothing was shown that could be wrong: {challenge}");
+    // What it may not know of says nothing of scopes, whether or not it is there.
+    assert_eq!(asked("hidden").await.replace("hidden", "absent"), asked("absent").await);
+    let rest = async |name: &str| {
+        let answer = server.rest(&request("POST", &format!("/rest/tools/{name}/call"), &headers, b"{}")).await;
+        (answer.head.status, answer.header("www-authenticate").is_some(), answer.text().replace("hidden", "absent"))
+    };
+    assert_eq!(rest("hidden").await, rest("absent").await);
 }
 
 #[tokio::test]

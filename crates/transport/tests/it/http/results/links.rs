@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -25,6 +26,10 @@ impl Links for Opener {
         let principal = match link {
             "made-by-bea" => Arc::new(Principal::new("bea", Proof::Key, Arc::new(Grants::everything()))),
             "made-by-nobody" => Principal::anonymous(),
+            "made-by-one-whose-token-has-ended" => {
+                let principal = Principal::new("bea", Proof::Token, Arc::new(Grants::everything()));
+                Arc::new(Principal { good_until: Some(SystemTime::now()), ..principal })
+            }
             _ => return None,
         };
         let origin = Origin { transport: TransportKind::StreamableHttp, peer: Some(MAKERS_ADDRESS) };
@@ -55,6 +60,7 @@ async fn a_link_stands_for_its_maker() {
             assert_eq!((answer.head.status, answer.header("cache-control")), (200, Some("no-store")));
             let asked: Value = serde_json::from_slice(&answer.body).unwrap();
             assert!(asked["arguments"].as_object().unwrap().is_empty());
+            assert_eq!(asked["by_link"], true, "so that it makes no others");
             let caller = format!("{} {} {}", asked["subject"], asked["transport"], asked["peer"]);
             if path.contains("/data") {
                 table.push_str(&format!("{link:16} {caller}\n"));
@@ -114,6 +120,7 @@ async fn a_link_that_opens_nothing_is_the_same_whether_there_is_something() {
     for (id, link) in [
         (COMPLETE, "expired"),
         (COMPLETE, ""),
+        (COMPLETE, "made-by-one-whose-token-has-ended"),
         (ABSENT, "expired"),
         (ABSENT, "made-by-bea"),
         ("nothing", "made-by-bea"),

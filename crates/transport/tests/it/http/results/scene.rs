@@ -75,7 +75,7 @@ fn with_results(entries: SnapshotBuilder, gate: &CancellationToken) -> SnapshotB
 
 /// What was asked, as JSON.
 fn asked(job: &Job) -> String {
-    let asked = json!({
+    let mut asked = json!({
         "uri": job.target().name(),
         "arguments": job.arguments(),
         "format": job.format().map(AnswerFormat::name),
@@ -83,6 +83,9 @@ fn asked(job: &Job) -> String {
         "transport": job.caller().origin.transport.name(),
         "peer": job.caller().origin.peer,
     });
+    if job.caller().has_link_alone {
+        asked["by_link"] = true.into();
+    }
     asked.to_string()
 }
 
