@@ -8,6 +8,7 @@
 //! - `errors`: what a caller reads of its mistakes.
 //! - `functions`: bounds of functions that make or compute much out of little.
 //! - `plans`: what a plan tells before it runs.
+//! - `principals`: the queries of one principal beside those of another.
 //! - `policies`: row policies: what is seen, and that nothing tells of the rest.
 //! - `streams`: order, back-pressure, cancellation.
 //! - `memory`: bounds of memory and disk.
@@ -29,6 +30,7 @@ mod memory;
 mod patterns;
 mod plans;
 mod policies;
+mod principals;
 #[path = "../../../../tests/slt/replay.rs"]
 #[allow(dead_code, reason = "other engines need the tables as statements")]
 mod replay;

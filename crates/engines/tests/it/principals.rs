@@ -1,0 +1,39 @@
+//! The queries of one principal beside those of another.
+
+use std::sync::Arc;
+
+use tidegate_core::{Grants, Principal, Proof};
+use tidegate_query::{Database, SqlDialect, Statement};
+
+use crate::support::{Folder, numbers_csv, small_options, soon};
+
+fn principal(subject: &str) -> Principal {
+    Principal::new(subject, Proof::Token, Arc::new(Grants::everything()))
+}
+
+/// Each of the statements holds a thread for as long as one evaluation may take, while it is planned.
+#[tokio::test]
+async fn what_gives_way_to_nothing_holds_up_nobody_else() {
+    let folder = Folder::with(&[("n.csv", &numbers_csv(10))]);
+    let node = folder.database_with(small_options());
+    let long = "SELECT levenshtein(repeat('a', 21000), repeat('b', 21000))";
+    let long = Statement::parse(long, SqlDialect::DataFusion).unwrap();
+    let greedy: Vec<_> = (0..8)
+        .map(|_| {
+            let (database, statement) = (node.database.clone(), long.clone());
+            tokio::spawn(async move { database.plan(&statement, &principal("greedy")).await.is_ok() })
+        })
+        .collect();
+    soon("the greedy one's first query", async {
+        while node.engine.running_tasks() < greedy.len() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let short = Statement::parse("SELECT count(*) FROM n", SqlDialect::DataFusion).unwrap();
+    soon("the polite one's query", node.database.plan(&short, &principal("polite"))).await.unwrap();
+    assert!(greedy.iter().all(|query| !query.is_finished()), "it came behind the greedy one's queries");
+    assert!(
+        soon("the greedy one's last query", futures::future::join_all(greedy)).await.into_iter().all(Result::unwrap)
+    );
+}
