@@ -7,9 +7,9 @@ SELECT 1 / 3.0, 10.0 / 3, 1.000 / 3, 100000000000 / 3.0;
 SELECT mod(7, 3), mod(-7, 3), mod(7.5, 2), mod(-7.5, 2.2);
 SELECT div(7, 2) AS a, div(-7.5, 2) AS b, div(9, -4) AS c;
 SELECT carrier, sum(distance) / count(*) AS whole, sum(distance) % count(*) AS rest FROM flights GROUP BY 1 ORDER BY 1;
-SELECT sched_dep_time / 100 AS h, sched_dep_time % 100 AS m, count(*) FROM flights WHERE carrier = 'OO' GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT sched_dep_time / 100 AS h, sched_dep_time % 100 AS m, count(*) FROM flights WHERE carrier = 'YV' GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT flight, distance / air_time AS whole, distance / air_time::numeric AS exact FROM flights
-WHERE carrier = 'OO' AND air_time IS NOT NULL ORDER BY flight, time_hour LIMIT 5;
+WHERE carrier = 'YV' AND air_time IS NOT NULL ORDER BY flight, time_hour LIMIT 5;
 SELECT round(100.0 * count(*) FILTER (WHERE dep_delay > 15) / count(dep_delay), 2) AS late_share FROM flights;
 SELECT carrier, count(*) * 100 / sum(count(*)) OVER () AS share FROM flights GROUP BY carrier ORDER BY carrier;
 SELECT 5 / 2 * 2.0 AS left_first, 5 / (2 * 2.0) AS grouped, 2 + 3 * 4 - 6 / 4;
@@ -17,11 +17,7 @@ SELECT 1.5 % 0.4 AS numeric, 9223372036854775807 % 10 AS big, (-2147483648) % (-
 -- fails
 SELECT 1 / 0;
 -- fails
-SELECT 1.0 / 0 AS n;
--- fails
 SELECT 1::float8 / 0 AS f;
--- fails
-SELECT mod(5, 0) AS m;
 
 -- round, trunc, ceil, floor
 SELECT round(2.5) AS a, round(3.5) AS b, round(-2.5) AS c, round(2.4999) AS d;
@@ -67,10 +63,6 @@ SELECT gcd(1.5, 0.9) AS numeric_gcd, lcm(1.5, 0.9) AS numeric_lcm, factorial(5) 
 SELECT scale(1.2300) AS scale, min_scale(1.2300) AS needed, trim_scale(1.2300) AS trimmed;
 -- fails
 SELECT sqrt(-1) AS root;
--- fails
-SELECT ln(0) AS l;
--- fails
-SELECT (-8) ^ 0.5 AS p;
 
 -- Overflow is an error, and wider types hold what does not fit.
 SELECT 2147483647::bigint + 1 AS wide, 2147483647 + 1::bigint AS also, 9223372036854775807 + 1.0 AS numeric;
@@ -90,11 +82,7 @@ SELECT max(distance * distance * distance) AS cube FROM flights;
 -- fails
 SELECT 9223372036854775807 + 1 AS overflow;
 -- fails
-SELECT 3037000500 * 3037000500 AS overflow;
--- fails
 SELECT -(-2147483648)::int AS overflow;
--- fails
-SELECT abs((-2147483648)::int) AS overflow;
 -- fails
 SELECT 32767::smallint + 1::smallint AS overflow;
 
@@ -140,22 +128,20 @@ SELECT '12'::int + 1 AS a, '12.5'::numeric * 2 AS b, 3 || '4' AS c, '5' + 6 AS u
 SELECT 2147483648::int AS overflow;
 -- fails
 SELECT 1e10::float8::int AS overflow;
--- fails
-SELECT 'NaN'::float8::int AS nothing;
 
 -- Bits
 SELECT 91 & 15 AS a, 32 | 3 AS b, 17 # 5 AS c, ~1 AS d, 1 << 4 AS e, 8 >> 2 AS f, -8 >> 1 AS g;
 SELECT 1::bigint << 40 AS wide, 5000000000 & 4294967295 AS low, 1 << 31 AS sign_bit, 1 << 32 AS around;
-SELECT month, bit_and(flight) AS all_of, bit_or(hour) AS any_of, bit_xor(day) AS odd FROM flights WHERE carrier = 'OO' GROUP BY 1 ORDER BY 1;
+SELECT month, bit_and(flight) AS all_of, bit_or(hour) AS any_of, bit_xor(day) AS odd FROM flights WHERE carrier = 'YV' GROUP BY 1 ORDER BY 1;
 SELECT B'1011' AS bits, B'1011' & B'0110' AS both, 5::bit(4) AS cast, B'101'::int AS back, bit_count(B'1011') AS ones;
 SELECT to_hex(255) AS hex, to_hex(2147483647), to_hex(-1) AS minus, x'ff'::int AS from_hex;
 
 -- greatest, least, nullif, coalesce
 SELECT greatest(1, 2.5, 2) AS g, least(3, 1.5::float8) AS l, greatest(null, 1) AS one, least(null::int, null) AS nothing;
 SELECT carrier, flight, greatest(dep_delay, arr_delay) AS worse, least(dep_delay, arr_delay) AS better FROM flights
-WHERE carrier = 'OO' AND month = 8 ORDER BY time_hour, flight;
+WHERE carrier = 'YV' ORDER BY time_hour, flight;
 SELECT nullif(5, 5) AS n, nullif(5, 6) AS five, coalesce(null, 1.5, 2) AS c, coalesce(dep_delay, -999) AS delay, count(*)
-FROM flights WHERE carrier = 'OO' AND dep_delay IS NULL GROUP BY dep_delay;
+FROM flights WHERE carrier = 'YV' AND dep_delay IS NULL GROUP BY dep_delay;
 SELECT sum(distance) / nullif(sum(air_time) FILTER (WHERE carrier = 'XX'), 0) AS no_division FROM flights;
 SELECT 5 BETWEEN 1 AND 10 AS b, 5 NOT BETWEEN SYMMETRIC 10 AND 1 AS s, 5 IN (1, 2.0, 5.00) AS i, 1 IS DISTINCT FROM null AS d;
 SELECT 1 <> 2 AS ne, 1 != 1 AS also, (1, 2) < (1, 3) AS rows, 3 = ANY (ARRAY[1, 2, 3]) AS any_of, 3 > ALL (ARRAY[1, 2]) AS all_of;
@@ -179,7 +165,7 @@ SELECT to_char(12, 'FM99%') AS percent, to_char(null::int, '99') AS nothing, to_
 SELECT to_char(1234.56, 'L9999.99') AS currency, to_char(1234.56, 'FM9G999D99') AS locale, to_char(1234.56, 'FM9999D9') AS one_digit;
 SELECT carrier, to_char(sum(distance), 'FM999,999,999') AS miles FROM flights GROUP BY carrier ORDER BY sum(distance) DESC LIMIT 5;
 SELECT origin, to_char(100.0 * count(*) / sum(count(*)) OVER (), 'FM990.0') || ' %' AS share FROM flights GROUP BY 1 ORDER BY 1;
-SELECT to_char(flight, 'FM0000') AS flight, to_char(dep_delay, 'SG999') AS delay FROM flights WHERE carrier = 'OO' AND month = 9 ORDER BY time_hour, 1;
+SELECT to_char(flight, 'FM0000') AS flight, to_char(dep_delay, 'SG999') AS delay FROM flights WHERE carrier = 'YV' ORDER BY time_hour, 1;
 
 -- to_number
 SELECT to_number('12,454.8-', '99G999D9S') AS a, to_number('1,234.56', '9,999.99') AS b, to_number('-12', 'S99') AS c;
@@ -201,5 +187,33 @@ SELECT p.seats * count(*) AS offered, p.tailnum FROM planes p JOIN flights f USI
 WHERE p.seats > 370 GROUP BY p.tailnum, p.seats ORDER BY 1 DESC, 2 LIMIT 5;
 SELECT alt, round(alt * 0.3048) AS metres, alt / 1000 AS thousands FROM airports ORDER BY alt DESC, faa LIMIT 5;
 SELECT tz, abs(tz) AS hours, sign(tz) AS side, count(*) FROM airports GROUP BY tz ORDER BY tz;
+
+-- Pairs of numbers of each type
+SELECT id, i1 / i2 AS quotient, i1 % i2 AS rest, div(n1, n2) AS div, mod(n1, n2) AS mod FROM nums WHERE id <= 11 ORDER BY id;
+SELECT id, b1 / b2 AS b, n1 / n2 AS n, d1 / d2 AS d FROM nums WHERE id <= 15 ORDER BY id;
+SELECT id, i1 + b1, i1 * n2, s1 - i2, s1 + s2 FROM nums WHERE id < 10 ORDER BY id;
+SELECT id, n1 * n2 AS product, n1 - n2 AS difference, round(n1 / n2, 3) AS rounded FROM nums WHERE id >= 12 ORDER BY id;
+SELECT id, gcd(i1, i2) AS gcd, lcm(b1, b2) AS lcm, sign(n1) AS sign, abs(d1) AS abs FROM nums WHERE id IN (1, 2, 7, 9, 13, 19, 20) ORDER BY id;
+SELECT id, i1 & i2 AS b_and, i1 | i2 AS b_or, i1 # i2 AS b_xor, ~i1 AS b_not, i1 << 2 AS l, i1 >> 1 AS r FROM nums WHERE id <= 13 ORDER BY id;
+SELECT id, power(d1, 2) AS square, d1 ^ 2 = d1 * d1 AS same, round(n1 ^ 2, 2) AS exact FROM nums WHERE id BETWEEN 12 AND 15 ORDER BY id;
+SELECT id, round(n1) AS r, trunc(n1, 1) AS t, ceil(n1) AS c, floor(n1) AS f, n1::int AS i FROM nums WHERE id IN (8, 13, 14, 18, 19, 20) ORDER BY id;
+SELECT id, round(d1) AS r, trunc(d1) AS t, ceil(d1) AS c, d1::int AS i, d1::numeric AS n FROM nums WHERE id IN (8, 13, 14, 18, 19, 20) ORDER BY id;
+SELECT sum(s1) AS s, sum(i1) AS i, sum(b1) AS b, sum(n1) AS n, count(d1) AS d FROM nums;
+SELECT avg(s1) AS s, avg(i1) AS i, avg(b1) AS b, avg(n1) AS n FROM nums;
+SELECT id, i1::text || '/' || i2 AS shown, b1::numeric * b2 AS wide FROM nums WHERE id IN (15, 16, 17) ORDER BY id;
+SELECT id, to_char(n1, 'FM999G999G999D00') AS n, to_char(i1, 'SG9999999999') AS i FROM nums WHERE id BETWEEN 8 AND 14 ORDER BY id;
+SELECT id, width_bucket(i1, 0, 100, 4) AS bucket FROM nums WHERE i1 IS NOT NULL ORDER BY id;
+SELECT order_id, quantity * unit_price AS gross, round(quantity * unit_price * (1 - coalesce(discount, 0)), 2) AS net FROM orders
+WHERE customer_id = 32 ORDER BY order_id;
+SELECT sku, price, cost, round((price - cost) / price * 100, 1) AS margin FROM products WHERE category = 'office' AND cost IS NOT NULL
+ORDER BY margin DESC, sku LIMIT 8;
+SELECT product_id, weight_kg, round(weight_kg::numeric, 1) AS kg, weight_kg::int AS whole FROM products WHERE product_id <= 12 ORDER BY 1;
+SELECT category, sum(stock * price) AS worth, sum(stock) / count(stock) AS mean_stock FROM products GROUP BY 1 ORDER BY 1 NULLS FIRST;
+SELECT id, d, r, d > r AS larger, d = r AS equal FROM floats WHERE id < 20 ORDER BY id;
+SELECT id, d::text, r::text FROM floats ORDER BY d DESC NULLS LAST, id;
+SELECT id, -d AS neg, abs(d) AS abs, sign(d) AS sign, d + 1 AS plus FROM floats WHERE id NOT IN (7, 8, 9) ORDER BY id;
+SELECT id, round(d) AS round, trunc(d) AS trunc, ceil(d) AS ceil, floor(d) AS floor FROM floats WHERE id > 9 ORDER BY id;
+SELECT max(d), min(d), max(r), min(r) FROM floats;
+SELECT d, count(*) FROM floats WHERE id IN (1, 4, 16, 17) GROUP BY d ORDER BY d;
 -- fails
-SELECT generate_series(1, 10, 0) AS never;
+SELECT id, s1 * s2 * s2 * s1 AS small, i1 + i2 AS overflow FROM nums ORDER BY id;

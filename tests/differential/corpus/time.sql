@@ -8,7 +8,7 @@ SELECT extract(isodow FROM time_hour) AS isodow, round(avg(dep_delay), 3) AS del
 SELECT extract(hour FROM time_hour), count(*) FROM flights WHERE origin = 'LGA' GROUP BY 1 ORDER BY 1;
 SELECT extract(week FROM time_hour) AS week, count(*) AS n FROM flights WHERE carrier = 'HA' AND month < 3 GROUP BY 1 ORDER BY 1;
 SELECT extract(quarter FROM time_hour) AS q, max(distance) AS longest FROM flights GROUP BY 1 ORDER BY 1;
-SELECT extract(doy FROM time_hour) AS doy, count(*) AS n FROM flights WHERE carrier = 'OO' GROUP BY 1 ORDER BY 1;
+SELECT extract(doy FROM time_hour) AS doy, count(*) AS n FROM flights WHERE carrier = 'YV' GROUP BY 1 ORDER BY 1;
 SELECT extract(epoch FROM timestamptz '2013-01-01 05:00:00Z') AS epoch;
 SELECT extract(epoch FROM timestamp '2013-01-01 05:00:00.123456');
 SELECT extract(epoch FROM interval '1 year 2 months 3 days 4 hours') AS seconds;
@@ -64,8 +64,6 @@ SELECT date_trunc('month', interval '1 year 5 months 20 days') AS m, date_trunc(
 SELECT date_trunc('quarter', date '2013-11-30')::date AS q, date_trunc('MONTH', timestamp '2013-11-30 01:02:03') AS upper_case;
 SELECT date_trunc('month', null::timestamp) AS nothing;
 SELECT (date_trunc('month', date '2012-02-10') + interval '1 month - 1 day')::date AS last_day;
--- fails
-SELECT date_trunc('semester', timestamp '2013-01-01');
 
 -- AT TIME ZONE
 SELECT timestamptz '2013-01-01 05:00Z' AT TIME ZONE 'America/New_York' AS local;
@@ -119,7 +117,7 @@ SELECT to_char(interval '1 day 02:03:04.5', 'DD HH24:MI:SS.MS') AS i, to_char(in
 SELECT to_char(interval '15h 2m 12s', 'HH24:MI:SS'), to_char(interval '15h 2m 12s', 'HH12:MI AM');
 SELECT to_char(interval '2 years 3 months', 'YY "years" MM "months"') AS y, to_char(interval '-3 days', 'DD') AS negative;
 SELECT to_char(time '13:45:10', 'HH12:MI AM') AS t, to_char(make_interval(mins => dep_delay), 'HH24:MI') AS delay, dep_delay
-FROM flights WHERE carrier = 'HA' AND dep_delay > 100 ORDER BY dep_delay, time_hour, flight;
+FROM flights WHERE carrier = 'AS' AND dep_delay > 0 ORDER BY dep_delay, time_hour, flight;
 SELECT to_char(null::timestamp, 'YYYY') AS nothing, to_char(timestamp '2013-01-01', null) AS no_pattern, to_char(timestamp '2013-01-01', '') AS empty;
 SELECT to_char(timestamp '2013-10-05', 'no patterns at all?') AS text_with_patterns_inside;
 SELECT to_char(d, 'FMDay') || ' ' || to_char(d, 'FMDD.FMMM.') AS short FROM generate_series(date '2013-02-26', date '2013-03-02', '1 day') d ORDER BY d;
@@ -142,7 +140,7 @@ SELECT to_timestamp('2013/01/05', 'YYYY-MM-DD') AS other_separator, to_timestamp
 SELECT to_timestamp(null) AS nothing, to_date(null, 'YYYY') AS no_text, to_date('2013', 'YYYY') AS year_only, to_date('2013-07', 'YYYY-MM') AS month_only;
 SELECT to_timestamp(extract(epoch FROM time_hour)) = time_hour AS same, count(*) FROM flights WHERE month = 3 GROUP BY 1;
 SELECT to_timestamp(lpad(sched_dep_time::text, 4, '0'), 'HH24MI')::time AS departs, count(*) AS n
-FROM flights WHERE carrier = 'OO' GROUP BY 1 ORDER BY 1;
+FROM flights WHERE carrier = 'YV' GROUP BY 1 ORDER BY 1;
 -- fails
 SELECT to_date('2013-13-01', 'YYYY-MM-DD') AS d;
 -- fails
@@ -157,8 +155,8 @@ SELECT make_timestamptz(2013, 7, 5, 7, 8, 9, 'America/New_York') AS summer, make
 SELECT make_interval(1, 2, 3, 4, 5, 6, 7.5) AS i, make_interval(days => 10), make_interval(hours => 30, secs => -1) AS mixed;
 SELECT make_interval(weeks => 2) AS two_weeks, make_interval(months => 14), make_interval() AS zero;
 SELECT make_timestamp(year, month, day, hour, minute, 0) AS scheduled, carrier, flight FROM flights
-WHERE dest = 'LEX' ORDER BY 1, 2, 3;
-SELECT carrier, max(make_interval(mins => arr_delay)) AS worst FROM flights WHERE carrier IN ('HA', 'OO', 'YV') GROUP BY 1 ORDER BY 1;
+WHERE dest = 'SJC' ORDER BY 1, 2, 3;
+SELECT carrier, max(make_interval(mins => arr_delay)) AS worst FROM flights WHERE carrier IN ('HA', 'F9', 'YV') GROUP BY 1 ORDER BY 1;
 -- fails
 SELECT make_date(2013, 2, 29) AS d;
 
@@ -181,7 +179,7 @@ SELECT date_bin('7 days', timestamp '2013-01-05', timestamp '2013-01-01') AS wee
 SELECT date_bin('6 hours', time_hour, timestamptz '2013-01-01 00:00Z') AS bin, count(*) AS n
 FROM flights WHERE month = 1 AND day <= 2 GROUP BY 1 ORDER BY 1;
 SELECT date_bin('3 hours', time_hour, timestamptz '2013-01-01Z') AS bin, round(avg(temp)::numeric, 2) AS temp
-FROM weather WHERE origin = 'JFK' AND time_hour >= '2013-02-08' AND time_hour < '2013-02-10' GROUP BY 1 ORDER BY 1;
+FROM weather WHERE origin = 'JFK' AND day = 6 AND month = 2 GROUP BY 1 ORDER BY 1;
 SELECT date_bin('1.5 seconds', timestamp '2013-01-05 07:08:09', timestamp '2013-01-05') AS fraction, date_bin(null, timestamp '2013-01-05', timestamp '2001-01-01');
 -- fails
 SELECT date_bin('1 month', timestamp '2013-01-05', timestamp '2001-01-01') AS months_have_no_length;
@@ -201,7 +199,7 @@ SELECT interval '3 4:05' AS d, interval '90' AS seconds, interval '1.5 days' AS 
 SELECT interval '100' minute AS m, interval '5' day, interval '1-2' year to month AS ym, interval '3.25' second(1) AS s;
 SELECT interval '1 day -2 hours' AS mixed_signs, interval '-1 day +02:00' AS mixed, interval '0' AS zero;
 SELECT time_hour + dep_delay * interval '1 minute' AS about, dep_delay FROM flights
-WHERE carrier = 'HA' AND dep_delay > 60 ORDER BY time_hour, flight;
+WHERE carrier = 'YV' AND dep_delay > 0 ORDER BY time_hour, flight;
 SELECT time_hour::date - date '2013-01-01' AS day_number, count(*) FROM flights WHERE month = 1 AND day < 8 GROUP BY 1 ORDER BY 1;
 SELECT date '2013-01-01' + make_interval(days => n) AS ts, (date '2013-01-01' + n)::text AS d FROM generate_series(0, 60, 20) n ORDER BY 1;
 SELECT count(*) AS n FROM flights WHERE time_hour >= timestamptz '2013-12-31 00:00Z' - interval '7 days';
@@ -229,7 +227,7 @@ SELECT timetz '07:08:09+02' AS t, timetz '07:08:09+02' AT TIME ZONE 'UTC' AS utc
 SELECT date(time_hour) AS d, count(*) AS n FROM flights WHERE month = 6 AND day < 5 GROUP BY date(time_hour) ORDER BY d;
 SELECT time_hour::time AS t, count(*) AS n FROM weather WHERE month = 1 AND origin = 'EWR' AND hour < 6 GROUP BY 1 ORDER BY 1;
 SELECT CAST(time_hour AS date) AS d, CAST(time_hour AS timestamp) AS ts FROM weather
-WHERE origin = 'LGA' AND month = 3 AND day = 10 AND hour < 5 ORDER BY time_hour;
+WHERE origin = 'LGA' AND month = 3 AND day = 11 AND hour < 5 ORDER BY time_hour;
 SELECT count(*) AS n FROM flights WHERE time_hour = '2013-07-04 12:00:00+00';
 SELECT count(*) AS n FROM flights WHERE time_hour >= '2013-07-04' AND time_hour < date '2013-07-04' + 1;
 SELECT min(time_hour)::text AS a, max(time_hour)::text AS z FROM weather;
@@ -243,13 +241,11 @@ SELECT generate_series(date '2013-01-05', date '2013-01-01', interval '-2 days')
 SELECT generate_series(timestamp '2013-01-01', timestamp '2013-01-02', interval '12 hours');
 SELECT count(*) AS n FROM generate_series(timestamp '2013-01-01', timestamp '2012-01-01', interval '1 day') t;
 SELECT d::date AS d, count(f.flight) AS n FROM generate_series(date '2013-01-01', date '2013-01-10', interval '1 day') d
-LEFT JOIN flights f ON f.time_hour::date = d::date AND f.carrier = 'OO' GROUP BY 1 ORDER BY 1;
+LEFT JOIN flights f ON f.time_hour::date = d::date AND f.carrier = 'YV' GROUP BY 1 ORDER BY 1;
 SELECT to_char(m, 'Mon') AS month, count(f.*) AS n FROM generate_series(timestamp '2013-01-01', '2013-12-01', '1 month') m
 LEFT JOIN flights f ON date_trunc('month', f.time_hour) = m AND f.carrier = 'YV' GROUP BY m ORDER BY m;
 SELECT t::time AS t FROM generate_series(timestamp '2013-01-01 08:00', timestamp '2013-01-01 09:00', '15 min') s(t) ORDER BY 1;
 SELECT ord, d FROM generate_series(timestamp '2013-01-01', timestamp '2013-01-03', '1 day') WITH ORDINALITY AS s(d, ord) ORDER BY ord;
--- fails
-SELECT * FROM generate_series(timestamp '2013-01-01', timestamp '2013-01-03', interval '0 days');
 
 -- OVERLAPS
 SELECT (date '2013-02-16', date '2013-12-21') OVERLAPS (date '2013-10-30', date '2014-10-30') AS yes;
@@ -267,7 +263,7 @@ WHERE time_hour::date BETWEEN '2013-02-06' AND '2013-02-12' GROUP BY d ORDER BY 
 -- A name in GROUP BY is the table's column before it is the answer's.
 -- fails
 SELECT time_hour::date AS day, count(*) AS n FROM flights GROUP BY day ORDER BY day;
-WITH days AS (SELECT DISTINCT time_hour::date AS d FROM flights WHERE carrier = 'OO')
+WITH days AS (SELECT DISTINCT time_hour::date AS d FROM flights WHERE carrier = 'YV')
 SELECT d, d - lag(d) OVER (ORDER BY d) AS gap FROM days ORDER BY d;
 WITH days AS (SELECT DISTINCT time_hour::date AS d FROM flights WHERE carrier = 'HA'),
      islands AS (SELECT d, d - (row_number() OVER (ORDER BY d))::int AS island FROM days)
@@ -275,8 +271,8 @@ SELECT min(d) AS first, max(d) AS last, count(*) AS days FROM islands GROUP BY i
 SELECT CASE WHEN extract(isodow FROM time_hour) >= 6 THEN 'weekend' ELSE 'workday' END AS kind, count(*) AS n,
        round(avg(distance), 1) AS distance FROM flights GROUP BY 1 ORDER BY 1;
 SELECT w.origin, w.time_hour, w.precip, count(f.flight) AS flights FROM weather w
-JOIN flights f ON f.origin = w.origin AND f.time_hour = w.time_hour WHERE w.precip > 0.5 GROUP BY 1, 2, 3 ORDER BY 2, 1;
-SELECT h AS missing_hour FROM generate_series(timestamptz '2013-10-25Z', '2013-10-28Z', '1 hour') h
+JOIN flights f ON f.origin = w.origin AND f.time_hour = w.time_hour WHERE w.precip > 0.1 GROUP BY 1, 2, 3 ORDER BY 2, 1;
+SELECT h AS missing_hour FROM generate_series(timestamptz '2013-11-21 00:00Z', '2013-11-22 12:00Z', '1 hour') h
 WHERE NOT EXISTS (SELECT 1 FROM weather w WHERE w.origin = 'JFK' AND w.time_hour = h) ORDER BY h;
 SELECT date_part('month', time_hour)::int % 12 / 3 AS season, count(*) AS n FROM flights GROUP BY 1 ORDER BY 1;
 SELECT to_char(date_trunc('hour', time_hour AT TIME ZONE 'America/New_York'), 'HH24:00') AS hour, max(dep_delay) AS worst
