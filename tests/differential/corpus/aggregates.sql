@@ -189,5 +189,3 @@ FROM orders o JOIN customers c USING (customer_id) GROUP BY 1, 2 ORDER BY 1 NULL
 SELECT carrier, dest, count(*) FROM flights GROUP BY carrier;
 -- fails
 SELECT carrier FROM flights WHERE count(*) > 1 GROUP BY carrier;
--- fails
-SELECT sum(count(*)) AS nested FROM flights;

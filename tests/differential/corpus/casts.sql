@@ -130,8 +130,6 @@ SELECT CASE WHEN true THEN 1 ELSE 2.5 END AS n, coalesce(null, 1, 2.50) AS c, nu
 SELECT 1 UNION SELECT 2.5 ORDER BY 1;
 SELECT x FROM (SELECT 1 AS x UNION ALL SELECT 1.5::float8 UNION ALL SELECT null) s ORDER BY x;
 SELECT date '2013-01-05' AS t UNION SELECT timestamp '2013-01-06 10:00' ORDER BY 1;
--- fails
-SELECT 1 UNION SELECT 'a' ORDER BY 1;
 
 -- Arrays, bytes, JSON, UUID
 SELECT '{1,2,3}'::int[] AS a, '{a,"b c",NULL}'::text[] AS t, ARRAY[1, 2]::text[] AS texts, ARRAY['1', '2']::int[] AS ints, '{}'::int[] AS empty;
@@ -147,3 +145,18 @@ SELECT ascii('A')::text, chr(65), 65::"char" IS NOT NULL, 'a'::text < 'b'::varch
 SELECT x::text, x::text::date = x AS same FROM (VALUES (date '2013-01-05'), ('1900-02-28'), ('9999-12-31')) v(x) ORDER BY 1;
 -- fails
 SELECT '{"a": 1'::json AS j;
+SELECT customer_id::text || ':' || name AS label, credit::text AS credit, signup_date::text AS signup FROM customers ORDER BY customer_id LIMIT 5;
+SELECT order_id::int - 100000 AS n, quantity::numeric(5, 1), unit_price::float8, order_date::timestamp FROM orders ORDER BY order_id LIMIT 5;
+SELECT (occurred_at::date)::text, duration_ms::text::numeric / 1000, kind::varchar(4), event_id::numeric % 1000 FROM events ORDER BY event_id LIMIT 6;
+SELECT sched_dep_time::text, lpad(sched_dep_time::text, 4, '0')::time AS t, (sched_dep_time / 100)::text || 'h' FROM flights WHERE carrier = 'F9' ORDER BY time_hour, flight LIMIT 6;
+SELECT launched::timestamp, launched::text::timestamp = launched AS same, stock::text, weight_kg::numeric(6, 2) FROM products ORDER BY product_id LIMIT 6;
+SELECT count(*) FROM orders WHERE order_id::text LIKE '%7' AND order_date::text LIKE '2022-%';
+SELECT tags::text, sizes::text, sizes::text[] FROM products WHERE product_id BETWEEN 8 AND 14 ORDER BY product_id;
+SELECT attributes::jsonb ->> 'color' AS color, (attributes::jsonb ->> 'rating')::numeric AS rating, (attributes::jsonb ->> 'stocked')::boolean AS stocked
+FROM products WHERE product_id < 8 ORDER BY product_id;
+SELECT avg((attributes::jsonb ->> 'rating')::numeric), count(*) FILTER (WHERE (attributes::jsonb ->> 'stocked')::boolean) FROM products;
+SELECT sum((payload::jsonb ->> 'ms')::int) AS ms, payload::jsonb -> 'user' ->> 'plan' AS plan FROM events GROUP BY 2 ORDER BY 2 NULLS LAST;
+SELECT humid::numeric(5, 1), temp::int, wind_dir::text, precip::real FROM weather WHERE origin = 'EWR' AND month = 7 AND day = 1 AND hour < 4 ORDER BY time_hour;
+SELECT count(*) FROM flights WHERE flight = '1545' OR dest = 'LAX'::varchar OR distance > '4000';
+SELECT * FROM (VALUES (1, 'a'), (2.5, NULL)) v ORDER BY 1;
+SELECT cast(NULL AS int), NULL::text, NULL::date + 1, cast(NULL AS numeric(5, 2)) * 2, NULL::boolean AND false;

@@ -217,3 +217,20 @@ SELECT max(d), min(d), max(r), min(r) FROM floats;
 SELECT d, count(*) FROM floats WHERE id IN (1, 4, 16, 17) GROUP BY d ORDER BY d;
 -- fails
 SELECT id, s1 * s2 * s2 * s1 AS small, i1 + i2 AS overflow FROM nums ORDER BY id;
+SELECT tailnum, count(*) AS flights, sum(distance) AS miles, sum(distance) / sum(air_time) * 60 AS whole_mph, round(sum(distance) * 60.0 / sum(air_time), 2) AS mph
+FROM flights WHERE tailnum IS NOT NULL GROUP BY tailnum HAVING count(air_time) >= 12 ORDER BY flights DESC, tailnum LIMIT 8;
+SELECT user_id, round(sum(amount)::numeric, 2) AS spent, round(avg(amount)::numeric, 3) AS mean FROM events WHERE amount IS NOT NULL AND user_id < 12
+GROUP BY user_id ORDER BY user_id;
+SELECT duration_ms / 1000 AS s, duration_ms % 1000 AS ms, round(duration_ms / 1000.0, 1) AS rounded FROM events WHERE duration_ms IS NOT NULL ORDER BY event_id LIMIT 8;
+SELECT width_bucket(duration_ms, 0, 10000, 10) AS bucket, count(*) FROM events GROUP BY 1 ORDER BY 1;
+SELECT salary * 1.03, round(salary * 1.03, -2), salary / 12, round(salary / 12.0, 2), salary + coalesce(bonus, 0) FROM employees WHERE id < 8 ORDER BY id;
+SELECT credit, trunc(credit), round(credit), abs(credit), sign(credit), -credit FROM customers WHERE customer_id <= 9 ORDER BY customer_id;
+SELECT sum(credit) FILTER (WHERE credit < 0) AS owed, sum(credit) FILTER (WHERE credit >= 0) AS held, round(avg(credit), 4) AS mean FROM customers;
+SELECT o.order_id, o.unit_price - p.price AS gap, round(o.unit_price / p.price, 3) AS ratio, round((o.unit_price / p.price - 1) * 100) || '%' AS percent
+FROM orders o JOIN products p USING (product_id) WHERE o.order_id <= 100008 ORDER BY o.order_id;
+SELECT discount, count(*) AS n, sum(quantity * unit_price * discount) AS given, round(sum(quantity * unit_price * discount), 1) AS rounded
+FROM orders GROUP BY discount ORDER BY discount NULLS FIRST;
+SELECT round(sqrt(avg(power(arr_delay - dep_delay, 2)))::numeric, 6) AS rms FROM flights WHERE arr_delay IS NOT NULL;
+SELECT power(quantity, 2), quantity ^ 2, sqrt(quantity * 1.0), round(ln(quantity::numeric), 8), quantity % 5 FROM orders ORDER BY order_id LIMIT 6;
+SELECT to_char(unit_price, 'FM99990.00') AS price, to_char(discount * 100, 'FM990.0"%"') AS discount, to_char(order_id, 'FM000000000') AS id FROM orders ORDER BY order_id LIMIT 8;
+SELECT to_char(credit, '99,999.99S') AS s, to_char(credit, '99999.99PR') AS pr, to_char(credit, '$99999.9') AS dollars FROM customers WHERE customer_id < 8 ORDER BY customer_id;

@@ -143,8 +143,6 @@ SELECT to_timestamp(lpad(sched_dep_time::text, 4, '0'), 'HH24MI')::time AS depar
 FROM flights WHERE carrier = 'YV' GROUP BY 1 ORDER BY 1;
 -- fails
 SELECT to_date('2013-13-01', 'YYYY-MM-DD');
--- fails
-SELECT to_timestamp('25:00', 'HH24:MI') AS t;
 
 -- make_*
 SELECT make_date(year, month, day) AS d, count(*) AS n FROM flights WHERE month = 2 AND day > 20 GROUP BY 1 ORDER BY 1;
@@ -286,3 +284,52 @@ SELECT EXTRACT(EPOCH FROM (timestamp '2013-01-05 10:00' - timestamp '2013-01-05 
 SELECT (extract(epoch FROM max(time_hour) - min(time_hour)) / 86400)::int AS days FROM weather;
 SELECT carrier, to_char(avg(dep_delay) * interval '1 minute', 'MI:SS') FROM flights GROUP BY 1 ORDER BY 1 LIMIT 6;
 SELECT x, x::date AS d, x::time AS t FROM (VALUES (timestamp '1969-12-31 23:59:59.999999'), ('0001-01-01 00:00'), ('294276-12-31 23:59')) v(x) ORDER BY x;
+
+-- Orders, events, employees
+SELECT date_trunc('month', order_date)::date AS month, count(*) AS orders, sum(quantity * unit_price) AS revenue FROM orders
+WHERE order_date >= date '2023-01-01' GROUP BY 1 ORDER BY 1;
+SELECT to_char(order_date, 'YYYY-MM') AS month, status, count(*) FROM orders WHERE order_date BETWEEN '2022-03-01' AND '2022-05-31' GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT order_id, order_date FROM orders WHERE order_date > date '2023-12-31' - 14 AND order_date <= date '2023-12-31' ORDER BY order_date, order_id;
+SELECT count(*) FROM orders WHERE ordered_at >= timestamptz '2023-12-31 00:00Z' - interval '30 days';
+SELECT status, avg(shipped_at - ordered_at::timestamp) AS waited, max(shipped_at - ordered_at::timestamp) AS longest FROM orders GROUP BY status ORDER BY status;
+SELECT order_id, shipped_at - ordered_at::timestamp AS waited, extract(day FROM shipped_at - ordered_at::timestamp) AS days
+FROM orders WHERE shipped_at IS NOT NULL ORDER BY order_id LIMIT 10;
+SELECT extract(isodow FROM order_date) AS dow, to_char(min(order_date), 'FMDy') AS name, count(*) FROM orders GROUP BY 1 ORDER BY 1;
+SELECT extract(hour FROM ordered_at) / 6 AS part, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 6;
+SELECT extract(hour FROM ordered_at)::int / 6 AS part_of_day, count(*) AS n FROM orders GROUP BY 1 ORDER BY 1;
+SELECT customer_id, birth_date, age(date '2023-12-31', birth_date) AS age FROM customers WHERE birth_date IS NOT NULL ORDER BY birth_date LIMIT 8;
+SELECT extract(decade FROM birth_date) * 10 AS decade, count(*) FROM customers GROUP BY 1 ORDER BY 1 NULLS LAST;
+SELECT country, min(signup_date) AS first, max(signup_date) AS last, max(signup_date) - min(signup_date) AS days FROM customers GROUP BY country ORDER BY 1;
+SELECT name, hired, (hired + interval '10 years')::date AS jubilee, date_part('year', age(date '2023-06-01', hired)) AS years FROM employees WHERE id <= 10 ORDER BY hired;
+SELECT extract(year FROM hired) AS year, count(*) FILTER (WHERE extract(quarter FROM hired) = 1) AS q1, count(*) AS n FROM employees GROUP BY 1 ORDER BY 1;
+SELECT date_bin('1 day', occurred_at, timestamptz '2023-01-01Z')::date, kind, count(*) FROM events WHERE kind IN ('view', 'cart') GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT session_id, min(occurred_at), max(occurred_at) - min(occurred_at) FROM events WHERE session_id < 5000000008 GROUP BY session_id ORDER BY session_id;
+SELECT event_id, occurred_at AT TIME ZONE 'Europe/Berlin' AS berlin, received_at FROM events
+WHERE occurred_at BETWEEN '2023-03-26 00:00+00' AND '2023-03-26 02:00+00' ORDER BY event_id;
+SELECT date_trunc('hour', occurred_at, 'Europe/Berlin') AS hour, count(*) FROM events WHERE occurred_at < '2023-03-26 04:00Z' GROUP BY 1 ORDER BY 1;
+SELECT to_char(occurred_at, 'HH24:MI:SS.MS') AS at, to_char(received_at, 'FF3') AS ms FROM events ORDER BY event_id LIMIT 6;
+SELECT count(*) FROM events WHERE occurred_at::time BETWEEN '08:00' AND '17:00';
+SELECT max(occurred_at) FILTER (WHERE kind = 'purchase') AS last_purchase, min(received_at - (occurred_at AT TIME ZONE 'UTC')) AS quickest FROM events;
+SELECT event_id, occurred_at + duration_ms * interval '1 ms' AS ended FROM events WHERE duration_ms > 9500 ORDER BY event_id LIMIT 10;
+SELECT sum(duration_ms) * interval '1 millisecond' AS total, justify_interval(sum(duration_ms) * interval '1 second') AS if_seconds FROM events;
+SELECT launched, launched + 90 AS reviewed, date_trunc('year', launched)::date AS year FROM products WHERE launched > '2021-06-01' ORDER BY launched LIMIT 8;
+SELECT coalesce(to_char(launched, 'YYYY'), 'never') AS year, count(*) AS n FROM products GROUP BY 1 ORDER BY 1;
+SELECT m::date AS month, coalesce(sum(o.quantity), 0) AS pieces FROM generate_series(date '2022-01-01', date '2022-06-01', interval '1 month') m
+LEFT JOIN orders o ON o.order_date >= m AND o.order_date < m + interval '1 month' AND o.status = 'returned' GROUP BY m ORDER BY m;
+SELECT d::date AS without_orders FROM generate_series(date '2022-01-01', date '2022-01-31', '1 day') d
+WHERE d::date NOT IN (SELECT order_date FROM orders) ORDER BY 1;
+SELECT id, extract(epoch FROM tz) AS tz, extract(epoch FROM da) AS da, extract(epoch FROM ti) AS ti FROM t_types WHERE id <= 12 ORDER BY id;
+SELECT id, date_trunc('month', ts), date_trunc('hour', tz), date_trunc('week', da) FROM t_types WHERE id <= 12 ORDER BY id;
+SELECT id, iv::interval * 2 AS twice, iv::interval + interval '1 hour' AS later, -(iv::interval) AS negative FROM t_types WHERE id <= 14 ORDER BY id;
+SELECT id, ts + iv::interval AS moved, da + iv::interval AS from_day FROM t_types WHERE id BETWEEN 7 AND 14 ORDER BY id;
+SELECT id, to_char(ts, 'FMDay, FMDDth FMMonth YYYY, HH24:MI:SS.US'), to_char(da, 'IYYY-IW-ID'), to_char(ti, 'HH12:MI:SS AM') FROM t_types WHERE id <= 12 ORDER BY id;
+SELECT id, extract(century FROM da), extract(isoyear FROM da), extract(doy FROM ts), extract(microseconds FROM ti) FROM t_types WHERE id <= 12 ORDER BY id;
+SELECT id, tz AT TIME ZONE 'America/New_York' AS ny, ts AT TIME ZONE 'Europe/Berlin' AS from_berlin FROM t_types WHERE id BETWEEN 7 AND 13 ORDER BY id;
+SELECT a.id, b.id, b.ts - a.ts AS apart, age(b.ts, a.ts) AS age FROM t_types a JOIN t_types b ON b.id = a.id + 1 WHERE a.id BETWEEN 7 AND 12 ORDER BY a.id;
+SELECT w.origin, date_trunc('month', w.time_hour)::date AS month, count(*) FILTER (WHERE precip > 0) AS wet_hours FROM weather w
+WHERE w.time_hour < '2013-04-01' GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT f.time_hour, f.carrier, f.flight, w.visib FROM flights f JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour
+WHERE w.visib < 0.5 AND f.dep_delay > 60 ORDER BY 1, 2, 3 LIMIT 10;
+SELECT make_time(dep_time / 100 % 24, dep_time % 100, 0) AS left_at, sched_dep_time, dep_delay FROM flights WHERE carrier = 'HA' ORDER BY time_hour, flight;
+SELECT EXTRACT(MONTH FROM time_hour) IN (12, 1, 2) AS winter, ROUND(AVG(dep_delay), 2) AS delay FROM flights GROUP BY 1 ORDER BY 1;
+SELECT dest, max(time_hour)::date AS last_seen FROM flights GROUP BY dest HAVING max(time_hour) < timestamptz '2013-10-01Z' ORDER BY dest;
