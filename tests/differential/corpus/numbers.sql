@@ -27,11 +27,13 @@ SELECT round(2.675, 2), round(-2.675, 2), round(1.005, 2), round(0.125, 2);
 SELECT trunc(2.9) AS a, trunc(-2.9) AS b, trunc(1234.5678, 2) AS c, trunc(1234.5678, -2) AS d, trunc(2.9::float8) AS e;
 SELECT ceil(2.1), ceiling(-2.1), floor(2.9), floor(-2.1);
 SELECT ceil(2.1::float8), floor(-0.5::float8), round(7), trunc(7), ceil(7);
-SELECT origin, round(avg(distance), 2) AS mean, trunc(avg(distance), 1) AS cut, floor(avg(distance)) AS floor FROM flights GROUP BY 1 ORDER BY 1;
+SELECT origin, round(avg(distance), 2) AS mean, trunc(avg(distance), 1) AS cut, floor(avg(distance)) AS floor
+FROM flights GROUP BY 1 ORDER BY 1;
 SELECT round(lat::numeric, 2) AS lat, round(lon::numeric, 2) AS lon, faa FROM airports WHERE faa IN ('EWR', 'JFK', 'LGA') ORDER BY faa;
 SELECT round(dep_delay / 60.0, 1), count(*) FROM flights WHERE dep_delay > 600 GROUP BY 1 ORDER BY 1;
 SELECT round(dep_delay, -2) AS hundred, count(*) AS n FROM flights WHERE dep_delay > 400 GROUP BY 1 ORDER BY 1;
-SELECT round(null::numeric, 2) AS nothing, round(1.5, null) AS no_digits, round(1e20) AS large, round(123456789012345678901.55, 1) AS precise;
+SELECT round(null::numeric, 2) AS nothing, round(1.5, null) AS no_digits, round(1e20) AS large,
+  round(123456789012345678901.55, 1) AS precise;
 SELECT floor(dep_delay / 10.0) * 10, count(*) FROM flights WHERE carrier = 'HA' GROUP BY 1 ORDER BY 1;
 SELECT seats / 50 * 50 AS seats, count(*) AS planes FROM planes GROUP BY 1 ORDER BY 1;
 -- fails
@@ -45,7 +47,8 @@ SELECT sqrt(2) AS float, sqrt(2.0) AS numeric, sqrt(16), |/ 25.0 AS operator, ||
 SELECT exp(1) AS e, exp(1.0) AS numeric_e, ln(10) AS ln, ln(2.0) AS numeric_ln;
 SELECT log(100) AS ten, log(2, 8) AS two, log(2.0, 64.0) AS numeric, log10(1000), log(10.0, 0.001);
 SELECT round(pi()::numeric, 10) AS pi, round(degrees(pi())::numeric, 5) AS half_turn, round(radians(180)::numeric, 10) AS rad;
-SELECT round(sin(1)::numeric, 12) AS sin, round(cos(1)::numeric, 12) AS cos, round(tan(1)::numeric, 12) AS tan, round(cot(1)::numeric, 12) AS cot;
+SELECT round(sin(1)::numeric, 12) AS sin, round(cos(1)::numeric, 12) AS cos, round(tan(1)::numeric, 12) AS tan,
+  round(cot(1)::numeric, 12) AS cot;
 SELECT round(asin(0.5)::numeric, 12), round(acos(0.5)::numeric, 12), round(atan(0.5)::numeric, 12), round(atan2(1, -1)::numeric, 12);
 SELECT sind(30), cosd(60), tand(45), asind(1), acosd(0), atand(1);
 SELECT round(sinh(1)::numeric, 10) AS sinh, round(cosh(1)::numeric, 10) AS cosh, round(tanh(1)::numeric, 10) AS tanh;
@@ -56,7 +59,8 @@ WHERE f.origin = 'JFK' AND f.dest IN ('LAX', 'SFO', 'BOS', 'MIA') GROUP BY 1, 2 
 SELECT round(exp(avg(ln(distance)))::numeric, 4) AS geometric_mean FROM flights;
 SELECT width_bucket(distance, 0, 5000, 5) AS bucket, count(*) AS n, min(distance) AS shortest FROM flights GROUP BY 1 ORDER BY 1;
 SELECT width_bucket(5.35, 0.024, 10.06, 5), width_bucket(-1, 0, 10, 5), width_bucket(10, 0, 10, 5);
-SELECT width_bucket(3, 10, 0, 5) AS descending, width_bucket(5::float8, 0, 10, 4) AS float, width_bucket(15, ARRAY[0, 10, 20, 30]) AS bounds;
+SELECT width_bucket(3, 10, 0, 5) AS descending, width_bucket(5::float8, 0, 10, 4) AS float,
+  width_bucket(15, ARRAY[0, 10, 20, 30]) AS bounds;
 SELECT sign(-2.5) AS a, sign(0) AS b, sign(7::float8) AS c, abs(-17) AS d, abs(-2.50) AS e, @ -5 AS operator;
 SELECT gcd(1071, 462), lcm(1071, 462), gcd(0, 5), gcd(-12, 18), lcm(0, 3);
 SELECT gcd(1.5, 0.9), lcm(1.5, 0.9), factorial(5), factorial(25);
@@ -104,14 +108,16 @@ SELECT 1000::numeric(5, 2) AS overflow;
 
 -- Floats
 SELECT 1::float8 / 3, 1::real / 3, 0.1::real::float8, 1e300::float8 * 10;
-SELECT 100::float8::text AS a, 1e15::float8::text AS b, 1e16::float8::text AS c, 123456789.125::float8::text AS d, 0.0001::float8::text AS e;
+SELECT 100::float8::text AS a, 1e15::float8::text AS b, 1e16::float8::text AS c, 123456789.125::float8::text AS d,
+  0.0001::float8::text AS e;
 SELECT 0.00001::float8::text AS a, 1e-7::float8::text AS b, (-0.0)::float8::text AS c, '-0'::float8::text AS minus_zero, 1e21::float8::text;
 SELECT 1.1::real::text, 16777217::real::text, 1e10::real::text, 3.14159274::real::text;
 SELECT 'NaN'::float8 AS nan, 'Infinity'::float8 AS inf, '-Infinity'::float8 AS minus, 'inf'::float8 = 'Infinity'::float8 AS same;
 SELECT 'NaN'::float8 = 'NaN'::float8 AS same, 'NaN'::float8 > 'Infinity'::float8 AS larger, 0::float8 = '-0'::float8 AS zeros;
 SELECT x FROM (VALUES ('NaN'::float8), ('Infinity'), (1), (null), ('-Infinity')) v(x) ORDER BY x;
 SELECT max(temp), min(temp), max(wind_speed)::text FROM weather;
-SELECT temp::text AS f, round(((temp - 32) * 5 / 9)::numeric, 2) AS c, origin FROM weather WHERE month = 1 AND day = 1 AND hour = 6 ORDER BY origin;
+SELECT temp::text AS f, round(((temp - 32) * 5 / 9)::numeric, 2) AS c, origin FROM weather
+WHERE month = 1 AND day = 1 AND hour = 6 ORDER BY origin;
 SELECT lat::text || ',' || lon::text AS place FROM airports WHERE faa IN ('ANC', 'HNL', 'JFK') ORDER BY faa;
 -- fails
 SELECT 1e308::float8 * 10;
@@ -154,14 +160,16 @@ SELECT abs(avg(r) - 0.5) < 0.05 AS centred FROM (SELECT random() r FROM generate
 
 -- to_char
 SELECT to_char(1234567.891, '9,999,999.99'), to_char(1234567.891, 'FM9,999,999.00'), to_char(0.5, '0.99'), to_char(0.5, '9.99');
-SELECT to_char(-485, '999') AS a, to_char(485, '999') AS b, to_char(-485, 'S999') AS c, to_char(485, '999S') AS d, to_char(-485, '999MI') AS e;
+SELECT to_char(-485, '999') AS a, to_char(485, '999') AS b, to_char(-485, 'S999') AS c, to_char(485, '999S') AS d,
+  to_char(-485, '999MI') AS e;
 SELECT to_char(-485, '999PR') AS angle, to_char(485, '999PR') AS plain, to_char(485, 'PL999') AS plus, to_char(-485, 'SG999') AS sign;
 SELECT to_char(485, '00000'), to_char(485, '0999'), to_char(12345, '999'), to_char(5, 'FM000');
 SELECT to_char(485, 'RN') AS roman, to_char(485, 'FMRN') AS trimmed, to_char(12, '99th') AS th, to_char(22, 'FM99TH') AS upper;
 SELECT to_char(0.1, 'FM9.99') AS a, to_char(0.1, 'FM0.99') AS b, to_char(1, 'FM9.99') AS c, to_char(12.454, '99V9') AS shifted;
 SELECT to_char(0.0004859, '9.99EEEE'), to_char(1234.5, '9.9EEEE'), to_char(12.4, '"Amount:" 99.9');
 SELECT to_char(1234.5::float8, '9999.9') AS float, to_char(1234::int, '9999'), to_char(123456789012, '999,999,999,999') AS big;
-SELECT to_char(12, 'FM99%') AS percent, to_char(null::int, '99') AS nothing, to_char(3.14159, 'FM990.0000') AS pi, to_char(1e10::float8, '9.99EEEE');
+SELECT to_char(12, 'FM99%') AS percent, to_char(null::int, '99') AS nothing, to_char(3.14159, 'FM990.0000') AS pi,
+  to_char(1e10::float8, '9.99EEEE');
 SELECT to_char(1234.56, 'L9999.99'), to_char(1234.56, 'FM9G999D99'), to_char(1234.56, 'FM9999D9');
 SELECT carrier, to_char(sum(distance), 'FM999,999,999') AS miles FROM flights GROUP BY carrier ORDER BY sum(distance) DESC LIMIT 5;
 SELECT origin, to_char(100.0 * count(*) / sum(count(*)) OVER (), 'FM990.0') || ' %' AS share FROM flights GROUP BY 1 ORDER BY 1;
@@ -169,7 +177,8 @@ SELECT to_char(flight, 'FM0000') AS flight, to_char(dep_delay, 'SG999') AS delay
 
 -- to_number
 SELECT to_number('12,454.8-', '99G999D9S') AS a, to_number('1,234.56', '9,999.99') AS b, to_number('-12', 'S99') AS c;
-SELECT to_number('$1,234', 'L9,999') AS money, to_number('  42 ', '999') AS spaces, to_number('0012', '9999') AS zeros, to_number('<12>', '99PR');
+SELECT to_number('$1,234', 'L9,999') AS money, to_number('  42 ', '999') AS spaces,
+  to_number('0012', '9999') AS zeros, to_number('<12>', '99PR');
 SELECT to_number('12.34', '99'), to_number('1234', '99'), to_number(null, '99');
 
 -- Series and questions
@@ -178,7 +187,8 @@ SELECT generate_series(10, 1, -3) AS down;
 SELECT generate_series(0.5, 2.0, 0.5);
 SELECT sum(n) AS s, avg(n) AS a FROM generate_series(1, 100) AS n;
 SELECT count(*) FROM generate_series(5, 1);
-SELECT b * 500 AS from_miles, count(f.flight) AS n FROM generate_series(0, 9) b LEFT JOIN flights f ON f.distance / 500 = b GROUP BY b ORDER BY b;
+SELECT b * 500 AS from_miles, count(f.flight) AS n FROM generate_series(0, 9) b LEFT
+JOIN flights f ON f.distance / 500 = b GROUP BY b ORDER BY b;
 SELECT carrier, corr(distance, air_time) > 0.9 FROM flights WHERE carrier IN ('UA', 'DL') GROUP BY 1 ORDER BY 1;
 SELECT dest, count(*) AS n, round(avg(distance::numeric / nullif(air_time, 0) * 60), 1) AS mph FROM flights
 GROUP BY dest HAVING count(*) BETWEEN 1 AND 20 ORDER BY dest;
@@ -193,11 +203,14 @@ SELECT id, i1 / i2 AS quotient, i1 % i2 AS rest, div(n1, n2) AS div, mod(n1, n2)
 SELECT id, b1 / b2 AS b, n1 / n2 AS n, d1 / d2 AS d FROM nums WHERE id <= 15 ORDER BY id;
 SELECT id, i1 + b1, i1 * n2, s1 - i2, s1 + s2 FROM nums WHERE id < 10 ORDER BY id;
 SELECT id, n1 * n2 AS product, n1 - n2 AS difference, round(n1 / n2, 3) AS rounded FROM nums WHERE id >= 12 ORDER BY id;
-SELECT id, gcd(i1, i2) AS gcd, lcm(b1, b2) AS lcm, sign(n1) AS sign, abs(d1) AS abs FROM nums WHERE id IN (1, 2, 7, 9, 13, 19, 20) ORDER BY id;
-SELECT id, i1 & i2 AS b_and, i1 | i2 AS b_or, i1 # i2 AS b_xor, ~i1 AS b_not, i1 << 2 AS l, i1 >> 1 AS r FROM nums WHERE id <= 13 ORDER BY id;
+SELECT id, gcd(i1, i2) AS gcd, lcm(b1, b2) AS lcm, sign(n1) AS sign, abs(d1) AS abs FROM nums
+WHERE id IN (1, 2, 7, 9, 13, 19, 20) ORDER BY id;
+SELECT id, i1 & i2 AS b_and, i1 | i2 AS b_or, i1 # i2 AS b_xor, ~i1 AS b_not, i1 << 2 AS l, i1 >> 1 AS r FROM nums
+WHERE id <= 13 ORDER BY id;
 SELECT id, power(d1, 2) AS square, d1 ^ 2 = d1 * d1 AS same, round(n1 ^ 2, 2) AS exact FROM nums WHERE id BETWEEN 12 AND 15 ORDER BY id;
 SELECT id, round(n1), trunc(n1, 1), ceil(n1), floor(n1), n1::int FROM nums WHERE id IN (8, 13, 14, 18, 19, 20) ORDER BY id;
-SELECT id, round(d1) AS r, trunc(d1) AS t, ceil(d1) AS c, d1::int AS i, d1::numeric AS n FROM nums WHERE id IN (8, 13, 14, 18, 19, 20) ORDER BY id;
+SELECT id, round(d1) AS r, trunc(d1) AS t, ceil(d1) AS c, d1::int AS i, d1::numeric AS n FROM nums
+WHERE id IN (8, 13, 14, 18, 19, 20) ORDER BY id;
 SELECT sum(s1) AS s, sum(i1) AS i, sum(b1) AS b, sum(n1) AS n, count(d1) AS d FROM nums;
 SELECT avg(s1), avg(i1), avg(b1), avg(n1) FROM nums;
 SELECT id, i1::text || '/' || i2 AS shown, b1::numeric * b2 AS wide FROM nums WHERE id IN (15, 16, 17) ORDER BY id;
@@ -217,20 +230,29 @@ SELECT max(d), min(d), max(r), min(r) FROM floats;
 SELECT d, count(*) FROM floats WHERE id IN (1, 4, 16, 17) GROUP BY d ORDER BY d;
 -- fails
 SELECT id, s1 * s2 * s2 * s1 AS small, i1 + i2 AS overflow FROM nums ORDER BY id;
-SELECT tailnum, count(*) AS flights, sum(distance) AS miles, sum(distance) / sum(air_time) * 60 AS whole_mph, round(sum(distance) * 60.0 / sum(air_time), 2) AS mph
+SELECT tailnum, count(*) AS flights, sum(distance) AS miles, sum(distance) / sum(air_time) * 60 AS whole_mph,
+  round(sum(distance) * 60.0 / sum(air_time), 2) AS mph
 FROM flights WHERE tailnum IS NOT NULL GROUP BY tailnum HAVING count(air_time) >= 12 ORDER BY flights DESC, tailnum LIMIT 8;
-SELECT user_id, round(sum(amount)::numeric, 2) AS spent, round(avg(amount)::numeric, 3) AS mean FROM events WHERE amount IS NOT NULL AND user_id < 12
+SELECT user_id, round(sum(amount)::numeric, 2) AS spent, round(avg(amount)::numeric, 3) AS mean FROM events
+WHERE amount IS NOT NULL AND user_id < 12
 GROUP BY user_id ORDER BY user_id;
-SELECT duration_ms / 1000 AS s, duration_ms % 1000 AS ms, round(duration_ms / 1000.0, 1) AS rounded FROM events WHERE duration_ms IS NOT NULL ORDER BY event_id LIMIT 8;
+SELECT duration_ms / 1000 AS s, duration_ms % 1000 AS ms, round(duration_ms / 1000.0, 1) AS rounded FROM events
+WHERE duration_ms IS NOT NULL ORDER BY event_id LIMIT 8;
 SELECT width_bucket(duration_ms, 0, 10000, 10) AS bucket, count(*) FROM events GROUP BY 1 ORDER BY 1;
-SELECT salary * 1.03, round(salary * 1.03, -2), salary / 12, round(salary / 12.0, 2), salary + coalesce(bonus, 0) FROM employees WHERE id < 8 ORDER BY id;
+SELECT salary * 1.03, round(salary * 1.03, -2), salary / 12, round(salary / 12.0, 2), salary + coalesce(bonus, 0)
+FROM employees WHERE id < 8 ORDER BY id;
 SELECT credit, trunc(credit), round(credit), abs(credit), sign(credit), -credit FROM customers WHERE customer_id <= 9 ORDER BY customer_id;
-SELECT sum(credit) FILTER (WHERE credit < 0) AS owed, sum(credit) FILTER (WHERE credit >= 0) AS held, round(avg(credit), 4) AS mean FROM customers;
-SELECT o.order_id, o.unit_price - p.price AS gap, round(o.unit_price / p.price, 3) AS ratio, round((o.unit_price / p.price - 1) * 100) || '%' AS percent
+SELECT sum(credit) FILTER (WHERE credit < 0) AS owed, sum(credit) FILTER (WHERE credit >= 0) AS held,
+  round(avg(credit), 4) AS mean FROM customers;
+SELECT o.order_id, o.unit_price - p.price AS gap, round(o.unit_price / p.price, 3) AS ratio,
+  round((o.unit_price / p.price - 1) * 100) || '%' AS percent
 FROM orders o JOIN products p USING (product_id) WHERE o.order_id <= 100008 ORDER BY o.order_id;
 SELECT discount, count(*) AS n, sum(quantity * unit_price * discount) AS given, round(sum(quantity * unit_price * discount), 1) AS rounded
 FROM orders GROUP BY discount ORDER BY discount NULLS FIRST;
 SELECT round(sqrt(avg(power(arr_delay - dep_delay, 2)))::numeric, 6) AS rms FROM flights WHERE arr_delay IS NOT NULL;
-SELECT power(quantity, 2), quantity ^ 2, sqrt(quantity * 1.0), round(ln(quantity::numeric), 8), quantity % 5 FROM orders ORDER BY order_id LIMIT 6;
-SELECT to_char(unit_price, 'FM99990.00') AS price, to_char(discount * 100, 'FM990.0"%"') AS discount, to_char(order_id, 'FM000000000') AS id FROM orders ORDER BY order_id LIMIT 8;
-SELECT to_char(credit, '99,999.99S') AS s, to_char(credit, '99999.99PR') AS pr, to_char(credit, '$99999.9') AS dollars FROM customers WHERE customer_id < 8 ORDER BY customer_id;
+SELECT power(quantity, 2), quantity ^ 2, sqrt(quantity * 1.0), round(ln(quantity::numeric), 8), quantity % 5
+FROM orders ORDER BY order_id LIMIT 6;
+SELECT to_char(unit_price, 'FM99990.00') AS price, to_char(discount * 100, 'FM990.0"%"') AS discount,
+  to_char(order_id, 'FM000000000') AS id FROM orders ORDER BY order_id LIMIT 8;
+SELECT to_char(credit, '99,999.99S') AS s, to_char(credit, '99999.99PR') AS pr,
+  to_char(credit, '$99999.9') AS dollars FROM customers WHERE customer_id < 8 ORDER BY customer_id;

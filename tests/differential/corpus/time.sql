@@ -55,7 +55,8 @@ SELECT date_trunc('day', timestamptz '2013-07-01 03:00Z', 'America/New_York'), d
 SELECT date_trunc('day', timestamptz '2013-03-10 12:00Z', 'America/New_York'),
        date_trunc('day', timestamptz '2013-03-11 12:00Z', 'America/New_York');
 SELECT date_trunc('hour', timestamp '2013-02-16 20:38:40'), date_trunc('minute', timestamp '2013-02-16 20:38:40.9');
-SELECT date_trunc('second', timestamp '2013-02-16 20:38:40.999999') AS s, date_trunc('milliseconds', timestamp '2013-02-16 20:38:40.999999') AS ms;
+SELECT date_trunc('second', timestamp '2013-02-16 20:38:40.999999') AS s,
+  date_trunc('milliseconds', timestamp '2013-02-16 20:38:40.999999') AS ms;
 SELECT date_trunc('decade', timestamp '2013-02-16 20:38:40') AS decade, date_trunc('century', timestamp '2013-02-16 20:38:40') AS century;
 SELECT date_trunc('millennium', timestamp '2013-02-16'), date_trunc('year', date '2013-02-16');
 SELECT date_trunc('week', date '2013-01-01'), date_trunc('week', timestamp '2013-01-06 23:59');
@@ -69,7 +70,8 @@ SELECT (date_trunc('month', date '2012-02-10') + interval '1 month - 1 day')::da
 SELECT timestamptz '2013-01-01 05:00Z' AT TIME ZONE 'America/New_York';
 SELECT timestamp '2013-01-01 00:00' AT TIME ZONE 'America/New_York' AS instant;
 SELECT timestamp '2013-07-01 00:00' AT TIME ZONE 'Europe/Berlin', timestamp '2013-12-01 00:00' AT TIME ZONE 'Europe/Berlin';
-SELECT timestamptz '2013-07-01 12:00+02' AT TIME ZONE 'UTC' AS utc, timestamptz '2013-07-01 12:00+02' AT TIME ZONE 'Asia/Kolkata' AS kolkata;
+SELECT timestamptz '2013-07-01 12:00+02' AT TIME ZONE 'UTC' AS utc,
+  timestamptz '2013-07-01 12:00+02' AT TIME ZONE 'Asia/Kolkata' AS kolkata;
 SELECT timestamptz '2013-07-01 12:00Z' AT TIME ZONE 'EST', timestamptz '2013-07-01 12:00Z' AT TIME ZONE 'PST8PDT';
 SELECT timestamptz '2013-07-01 12:00Z' AT TIME ZONE INTERVAL '-08:00' AS by_interval;
 SELECT timestamptz '2013-07-01 12:00Z' AT TIME ZONE '+03' AS posix_east_is_negative, timestamptz '2013-07-01 12:00Z' AT TIME ZONE 'UTC+5';
@@ -106,12 +108,15 @@ SELECT to_char(date '2013-12-31', 'D') AS d, to_char(date '2013-12-31', 'ID') AS
 SELECT to_char(date '2013-12-31', 'IDDD IW WW W Q') AS numbers, to_char(date '2013-12-31', 'IYYY IYY IY I') AS iso_years;
 SELECT to_char(date '2013-06-15', 'YYYY YYY YY Y'), to_char(date '2013-06-15', 'Y,YYY');
 SELECT to_char(date '2013-06-15', 'CC') AS century, to_char(date '2013-06-15', 'J') AS julian, to_char(date '2013-06-15', 'RM rm') AS roman;
-SELECT to_char(date '0044-03-15 BC', 'YYYY-MM-DD BC') AS bc, to_char(date '2013-03-15', 'YYYY AD') AS ad, to_char(date '2013-03-15', 'YYYY b.c.');
+SELECT to_char(date '0044-03-15 BC', 'YYYY-MM-DD BC') AS bc, to_char(date '2013-03-15', 'YYYY AD') AS ad,
+  to_char(date '2013-03-15', 'YYYY b.c.');
 SELECT to_char(timestamp '2013-01-05 19:08:09', 'SSSS'), to_char(timestamp '2013-01-05 19:08:09', 'SSSSS');
 SELECT to_char(timestamp '2013-01-05 07:08:09.123456', 'FF1 FF2 FF3 FF4 FF5 FF6') AS fractions;
-SELECT to_char(timestamp '2013-01-05 07:08:09', '"at" HH24"h"MI') AS quoted, to_char(timestamp '2013-01-05 07:08:09', 'HH24\hMI') AS escaped;
+SELECT to_char(timestamp '2013-01-05 07:08:09', '"at" HH24"h"MI') AS quoted,
+  to_char(timestamp '2013-01-05 07:08:09', 'HH24\hMI') AS escaped;
 SELECT to_char(timestamp '2013-01-05 07:08:09', 'FMHH24:FMMI:FMSS'), to_char(timestamp '2013-01-05', 'YYYYMMDD');
-SELECT to_char(timestamptz '2013-01-05 07:08:09Z', 'YYYY-MM-DD"T"HH24:MI:SSOF') AS iso, to_char(timestamptz '2013-01-05 07:08Z', 'TZH:TZM') AS hours;
+SELECT to_char(timestamptz '2013-01-05 07:08:09Z', 'YYYY-MM-DD"T"HH24:MI:SSOF') AS iso,
+  to_char(timestamptz '2013-01-05 07:08Z', 'TZH:TZM') AS hours;
 SELECT to_char(timestamptz '2013-01-05 07:08:09+05:30', 'HH24:MI TZ') AS utc, to_char(timestamptz '2013-01-05 07:08Z', 'tz') AS lower;
 SELECT to_char(interval '1 day 02:03:04.5', 'DD HH24:MI:SS.MS'), to_char(interval '27 hours', 'HH24:MI');
 SELECT to_char(interval '15h 2m 12s', 'HH24:MI:SS'), to_char(interval '15h 2m 12s', 'HH12:MI AM');
@@ -120,7 +125,8 @@ SELECT to_char(time '13:45:10', 'HH12:MI AM') AS t, to_char(make_interval(mins =
 FROM flights WHERE carrier = 'AS' AND dep_delay > 0 ORDER BY dep_delay, time_hour, flight;
 SELECT to_char(null::timestamp, 'YYYY'), to_char(timestamp '2013-01-01', null), to_char(timestamp '2013-01-01', '');
 SELECT to_char(timestamp '2013-10-05', 'no patterns at all?') AS text_with_patterns_inside;
-SELECT to_char(d, 'FMDay') || ' ' || to_char(d, 'FMDD.FMMM.') AS short FROM generate_series(date '2013-02-26', date '2013-03-02', '1 day') d ORDER BY d;
+SELECT to_char(d, 'FMDay') || ' ' || to_char(d, 'FMDD.FMMM.') AS short
+FROM generate_series(date '2013-02-26', date '2013-03-02', '1 day') d ORDER BY d;
 SELECT to_char(timestamp 'infinity', 'YYYY'), to_char(timestamp '2013-01-05', 'TMMonth TMDay');
 
 -- to_date, to_timestamp
@@ -173,12 +179,14 @@ WHERE carrier IN ('AS', 'F9', 'HA') GROUP BY 1 ORDER BY 1;
 -- date_bin
 SELECT date_bin('15 minutes', timestamp '2013-01-05 07:08:09', timestamp '2001-01-01') AS bin;
 SELECT date_bin('1 hour', timestamptz '2013-01-05 07:08:09Z', timestamptz '2001-01-01 00:30Z');
-SELECT date_bin('7 days', timestamp '2013-01-05', timestamp '2013-01-01') AS week, date_bin('2 days', timestamp '1999-12-31 12:00', timestamp '2013-01-01');
+SELECT date_bin('7 days', timestamp '2013-01-05', timestamp '2013-01-01') AS week,
+  date_bin('2 days', timestamp '1999-12-31 12:00', timestamp '2013-01-01');
 SELECT date_bin('6 hours', time_hour, timestamptz '2013-01-01 00:00Z') AS bin, count(*) AS n
 FROM flights WHERE month = 1 AND day <= 2 GROUP BY 1 ORDER BY 1;
 SELECT date_bin('3 hours', time_hour, timestamptz '2013-01-01Z') AS bin, round(avg(temp)::numeric, 2) AS temp
 FROM weather WHERE origin = 'JFK' AND day = 6 AND month = 2 GROUP BY 1 ORDER BY 1;
-SELECT date_bin('1.5 seconds', timestamp '2013-01-05 07:08:09', timestamp '2013-01-05') AS fraction, date_bin(null, timestamp '2013-01-05', timestamp '2001-01-01');
+SELECT date_bin('1.5 seconds', timestamp '2013-01-05 07:08:09', timestamp '2013-01-05') AS fraction,
+  date_bin(null, timestamp '2013-01-05', timestamp '2001-01-01');
 -- fails
 SELECT date_bin('1 month', timestamp '2013-01-05', timestamp '2001-01-01') AS months_have_no_length;
 
@@ -202,8 +210,10 @@ SELECT time_hour::date - date '2013-01-01' AS day_number, count(*) FROM flights 
 SELECT date '2013-01-01' + make_interval(days => n), (date '2013-01-01' + n)::text FROM generate_series(0, 60, 20) n ORDER BY 1;
 SELECT count(*) AS n FROM flights WHERE time_hour >= timestamptz '2013-12-31 00:00Z' - interval '7 days';
 SELECT count(*) FROM flights WHERE time_hour::date BETWEEN date '2013-12-24' - 7 AND date '2013-12-24';
-SELECT timestamp 'infinity' > timestamp '9999-12-31' AS later, date '-infinity' < date '0001-01-01', timestamp 'infinity' + interval '1 day';
-SELECT date 'infinity' AS d, timestamptz '-infinity' AS t, isfinite(date 'infinity') AS fin, isfinite(timestamp '2013-01-01'), isfinite(interval '1 d');
+SELECT timestamp 'infinity' > timestamp '9999-12-31' AS later, date '-infinity' < date '0001-01-01',
+  timestamp 'infinity' + interval '1 day';
+SELECT date 'infinity' AS d, timestamptz '-infinity' AS t, isfinite(date 'infinity') AS fin,
+  isfinite(timestamp '2013-01-01'), isfinite(interval '1 d');
 SELECT date 'epoch' AS d, timestamp 'epoch' AS t, timestamptz 'epoch' AS tz, time 'allballs' AS midnight;
 SELECT timestamp '2013-01-01 24:00' AS next_day, time '23:59:60' AS leap, timestamp '2013-01-01 00:00:00.9999999' AS rounded;
 SELECT timestamptz '2013-03-10 00:00 America/New_York' + interval '1 day';
@@ -229,7 +239,8 @@ WHERE origin = 'LGA' AND month = 3 AND day = 11 AND hour < 5 ORDER BY time_hour;
 SELECT count(*) FROM flights WHERE time_hour = '2013-07-04 12:00:00+00';
 SELECT count(*) AS n FROM flights WHERE time_hour >= '2013-07-04' AND time_hour < date '2013-07-04' + 1;
 SELECT min(time_hour)::text AS a, max(time_hour)::text AS z FROM weather;
-SELECT timestamptz '2013-01-05 12:00Z' = timestamp '2013-01-05 12:00', date '2013-01-05' = timestamp '2013-01-05', date '2013-01-05' < timestamptz '2013-01-05 00:01Z';
+SELECT timestamptz '2013-01-05 12:00Z' = timestamp '2013-01-05 12:00', date '2013-01-05' = timestamp '2013-01-05',
+  date '2013-01-05' < timestamptz '2013-01-05 00:01Z';
 
 -- generate_series
 SELECT d::date AS d FROM generate_series(timestamp '2013-02-26', timestamp '2013-03-02', interval '1 day') d ORDER BY 1;
@@ -250,8 +261,10 @@ SELECT (date '2013-02-16', date '2013-12-21') OVERLAPS (date '2013-10-30', date 
 SELECT (date '2013-02-16', interval '100 days') OVERLAPS (date '2013-10-30', date '2014-10-30') AS no;
 SELECT (timestamp '2013-10-29', timestamp '2013-10-30') OVERLAPS (timestamp '2013-10-30', timestamp '2013-10-31');
 SELECT (date '2013-10-30', date '2013-10-30') OVERLAPS (date '2013-10-30', date '2013-10-31') AS instant;
-SELECT (time '09:00', time '10:00') OVERLAPS (time '09:30', interval '2 hours'), (date '2013-01-01', null) OVERLAPS (date '2012-01-01', date '2014-01-01');
-SELECT a.n AS a, b.n AS b FROM (VALUES (1, date '2013-01-01', date '2013-01-10'), (2, '2013-01-09', '2013-01-20'), (3, '2013-02-01', '2013-02-02')) a(n, f, t)
+SELECT (time '09:00', time '10:00') OVERLAPS (time '09:30', interval '2 hours'),
+  (date '2013-01-01', null) OVERLAPS (date '2012-01-01', date '2014-01-01');
+SELECT a.n AS a, b.n AS b FROM (VALUES (1, date '2013-01-01', date '2013-01-10'), (2, '2013-01-09', '2013-01-20'),
+  (3, '2013-02-01', '2013-02-02')) a(n, f, t)
 JOIN (VALUES (1, date '2013-01-01', date '2013-01-10'), (2, '2013-01-09', '2013-01-20'), (3, '2013-02-01', '2013-02-02')) b(n, f, t)
   ON a.n < b.n AND (a.f, a.t) OVERLAPS (b.f, b.t) ORDER BY 1, 2;
 
@@ -283,53 +296,74 @@ SELECT time_hour FROM flights WHERE time_hour > '2013-12-31T20:00:00-05:00' GROU
 SELECT EXTRACT(EPOCH FROM (timestamp '2013-01-05 10:00' - timestamp '2013-01-05 07:30')) / 3600 AS hours;
 SELECT (extract(epoch FROM max(time_hour) - min(time_hour)) / 86400)::int AS days FROM weather;
 SELECT carrier, to_char(avg(dep_delay) * interval '1 minute', 'MI:SS') FROM flights GROUP BY 1 ORDER BY 1 LIMIT 6;
-SELECT x, x::date AS d, x::time AS t FROM (VALUES (timestamp '1969-12-31 23:59:59.999999'), ('0001-01-01 00:00'), ('294276-12-31 23:59')) v(x) ORDER BY x;
+SELECT x, x::date AS d, x::time AS t FROM (VALUES (timestamp '1969-12-31 23:59:59.999999'), ('0001-01-01 00:00'),
+  ('294276-12-31 23:59')) v(x) ORDER BY x;
 
 -- Orders, events, employees
 SELECT date_trunc('month', order_date)::date AS month, count(*) AS orders, sum(quantity * unit_price) AS revenue FROM orders
 WHERE order_date >= date '2023-01-01' GROUP BY 1 ORDER BY 1;
-SELECT to_char(order_date, 'YYYY-MM') AS month, status, count(*) FROM orders WHERE order_date BETWEEN '2022-03-01' AND '2022-05-31' GROUP BY 1, 2 ORDER BY 1, 2;
-SELECT order_id, order_date FROM orders WHERE order_date > date '2023-12-31' - 14 AND order_date <= date '2023-12-31' ORDER BY order_date, order_id;
+SELECT to_char(order_date, 'YYYY-MM') AS month, status, count(*) FROM orders
+WHERE order_date BETWEEN '2022-03-01' AND '2022-05-31' GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT order_id, order_date FROM orders WHERE order_date > date '2023-12-31' - 14
+  AND order_date <= date '2023-12-31' ORDER BY order_date, order_id;
 SELECT count(*) FROM orders WHERE ordered_at >= timestamptz '2023-12-31 00:00Z' - interval '30 days';
-SELECT status, avg(shipped_at - ordered_at::timestamp) AS waited, max(shipped_at - ordered_at::timestamp) AS longest FROM orders GROUP BY status ORDER BY status;
+SELECT status, avg(shipped_at - ordered_at::timestamp) AS waited, max(shipped_at - ordered_at::timestamp) AS longest
+FROM orders GROUP BY status ORDER BY status;
 SELECT order_id, shipped_at - ordered_at::timestamp AS waited, extract(day FROM shipped_at - ordered_at::timestamp) AS days
 FROM orders WHERE shipped_at IS NOT NULL ORDER BY order_id LIMIT 10;
 SELECT extract(isodow FROM order_date) AS dow, to_char(min(order_date), 'FMDy') AS name, count(*) FROM orders GROUP BY 1 ORDER BY 1;
 SELECT extract(hour FROM ordered_at) / 6 AS part, count(*) FROM orders GROUP BY 1 ORDER BY 1 LIMIT 6;
 SELECT extract(hour FROM ordered_at)::int / 6 AS part_of_day, count(*) AS n FROM orders GROUP BY 1 ORDER BY 1;
-SELECT customer_id, birth_date, age(date '2023-12-31', birth_date) AS age FROM customers WHERE birth_date IS NOT NULL ORDER BY birth_date LIMIT 8;
+SELECT customer_id, birth_date, age(date '2023-12-31', birth_date) AS age FROM customers
+WHERE birth_date IS NOT NULL ORDER BY birth_date LIMIT 8;
 SELECT extract(decade FROM birth_date) * 10 AS decade, count(*) FROM customers GROUP BY 1 ORDER BY 1 NULLS LAST;
-SELECT country, min(signup_date) AS first, max(signup_date) AS last, max(signup_date) - min(signup_date) AS days FROM customers GROUP BY country ORDER BY 1;
-SELECT name, hired, (hired + interval '10 years')::date AS jubilee, date_part('year', age(date '2023-06-01', hired)) AS years FROM employees WHERE id <= 10 ORDER BY hired;
-SELECT extract(year FROM hired) AS year, count(*) FILTER (WHERE extract(quarter FROM hired) = 1) AS q1, count(*) AS n FROM employees GROUP BY 1 ORDER BY 1;
-SELECT date_bin('1 day', occurred_at, timestamptz '2023-01-01Z')::date, kind, count(*) FROM events WHERE kind IN ('view', 'cart') GROUP BY 1, 2 ORDER BY 1, 2;
-SELECT session_id, min(occurred_at), max(occurred_at) - min(occurred_at) FROM events WHERE session_id < 5000000008 GROUP BY session_id ORDER BY session_id;
+SELECT country, min(signup_date) AS first, max(signup_date) AS last, max(signup_date) - min(signup_date) AS days
+FROM customers GROUP BY country ORDER BY 1;
+SELECT name, hired, (hired + interval '10 years')::date AS jubilee,
+  date_part('year', age(date '2023-06-01', hired)) AS years FROM employees WHERE id <= 10 ORDER BY hired;
+SELECT extract(year FROM hired) AS year, count(*) FILTER (WHERE extract(quarter FROM hired) = 1) AS q1,
+  count(*) AS n FROM employees GROUP BY 1 ORDER BY 1;
+SELECT date_bin('1 day', occurred_at, timestamptz '2023-01-01Z')::date, kind, count(*) FROM events
+WHERE kind IN ('view', 'cart') GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT session_id, min(occurred_at), max(occurred_at) - min(occurred_at) FROM events WHERE session_id < 5000000008
+GROUP BY session_id ORDER BY session_id;
 SELECT event_id, occurred_at AT TIME ZONE 'Europe/Berlin' AS berlin, received_at FROM events
 WHERE occurred_at BETWEEN '2023-03-26 00:00+00' AND '2023-03-26 02:00+00' ORDER BY event_id;
-SELECT date_trunc('hour', occurred_at, 'Europe/Berlin') AS hour, count(*) FROM events WHERE occurred_at < '2023-03-26 04:00Z' GROUP BY 1 ORDER BY 1;
+SELECT date_trunc('hour', occurred_at, 'Europe/Berlin') AS hour, count(*) FROM events
+WHERE occurred_at < '2023-03-26 04:00Z' GROUP BY 1 ORDER BY 1;
 SELECT to_char(occurred_at, 'HH24:MI:SS.MS') AS at, to_char(received_at, 'FF3') AS ms FROM events ORDER BY event_id LIMIT 6;
 SELECT count(*) FROM events WHERE occurred_at::time BETWEEN '08:00' AND '17:00';
-SELECT max(occurred_at) FILTER (WHERE kind = 'purchase') AS last_purchase, min(received_at - (occurred_at AT TIME ZONE 'UTC')) AS quickest FROM events;
+SELECT max(occurred_at) FILTER (WHERE kind = 'purchase') AS last_purchase,
+  min(received_at - (occurred_at AT TIME ZONE 'UTC')) AS quickest FROM events;
 SELECT event_id, occurred_at + duration_ms * interval '1 ms' AS ended FROM events WHERE duration_ms > 9500 ORDER BY event_id LIMIT 10;
-SELECT sum(duration_ms) * interval '1 millisecond' AS total, justify_interval(sum(duration_ms) * interval '1 second') AS if_seconds FROM events;
-SELECT launched, launched + 90 AS reviewed, date_trunc('year', launched)::date AS year FROM products WHERE launched > '2021-06-01' ORDER BY launched LIMIT 8;
+SELECT sum(duration_ms) * interval '1 millisecond' AS total,
+  justify_interval(sum(duration_ms) * interval '1 second') AS if_seconds FROM events;
+SELECT launched, launched + 90 AS reviewed, date_trunc('year', launched)::date AS year FROM products
+WHERE launched > '2021-06-01' ORDER BY launched LIMIT 8;
 SELECT coalesce(to_char(launched, 'YYYY'), 'never') AS year, count(*) AS n FROM products GROUP BY 1 ORDER BY 1;
-SELECT m::date AS month, coalesce(sum(o.quantity), 0) AS pieces FROM generate_series(date '2022-01-01', date '2022-06-01', interval '1 month') m
+SELECT m::date AS month, coalesce(sum(o.quantity), 0) AS pieces
+FROM generate_series(date '2022-01-01', date '2022-06-01', interval '1 month') m
 LEFT JOIN orders o ON o.order_date >= m AND o.order_date < m + interval '1 month' AND o.status = 'returned' GROUP BY m ORDER BY m;
 SELECT d::date AS without_orders FROM generate_series(date '2022-01-01', date '2022-01-31', '1 day') d
 WHERE d::date NOT IN (SELECT order_date FROM orders) ORDER BY 1;
 SELECT id, extract(epoch FROM tz) AS tz, extract(epoch FROM da) AS da, extract(epoch FROM ti) AS ti FROM t_types WHERE id <= 12 ORDER BY id;
 SELECT id, date_trunc('month', ts), date_trunc('hour', tz), date_trunc('week', da) FROM t_types WHERE id <= 12 ORDER BY id;
-SELECT id, iv::interval * 2 AS twice, iv::interval + interval '1 hour' AS later, -(iv::interval) AS negative FROM t_types WHERE id <= 14 ORDER BY id;
+SELECT id, iv::interval * 2 AS twice, iv::interval + interval '1 hour' AS later, -(iv::interval) AS negative
+FROM t_types WHERE id <= 14 ORDER BY id;
 SELECT id, ts + iv::interval AS moved, da + iv::interval AS from_day FROM t_types WHERE id BETWEEN 7 AND 14 ORDER BY id;
-SELECT id, to_char(ts, 'FMDay, FMDDth FMMonth YYYY, HH24:MI:SS.US'), to_char(da, 'IYYY-IW-ID'), to_char(ti, 'HH12:MI:SS AM') FROM t_types WHERE id <= 12 ORDER BY id;
-SELECT id, extract(century FROM da), extract(isoyear FROM da), extract(doy FROM ts), extract(microseconds FROM ti) FROM t_types WHERE id <= 12 ORDER BY id;
-SELECT id, tz AT TIME ZONE 'America/New_York' AS ny, ts AT TIME ZONE 'Europe/Berlin' AS from_berlin FROM t_types WHERE id BETWEEN 7 AND 13 ORDER BY id;
-SELECT a.id, b.id, b.ts - a.ts AS apart, age(b.ts, a.ts) AS age FROM t_types a JOIN t_types b ON b.id = a.id + 1 WHERE a.id BETWEEN 7 AND 12 ORDER BY a.id;
+SELECT id, to_char(ts, 'FMDay, FMDDth FMMonth YYYY, HH24:MI:SS.US'), to_char(da, 'IYYY-IW-ID'),
+  to_char(ti, 'HH12:MI:SS AM') FROM t_types WHERE id <= 12 ORDER BY id;
+SELECT id, extract(century FROM da), extract(isoyear FROM da), extract(doy FROM ts), extract(microseconds FROM ti)
+FROM t_types WHERE id <= 12 ORDER BY id;
+SELECT id, tz AT TIME ZONE 'America/New_York' AS ny, ts AT TIME ZONE 'Europe/Berlin' AS from_berlin FROM t_types
+WHERE id BETWEEN 7 AND 13 ORDER BY id;
+SELECT a.id, b.id, b.ts - a.ts AS apart, age(b.ts, a.ts) AS age FROM t_types a JOIN t_types b ON b.id = a.id + 1
+WHERE a.id BETWEEN 7 AND 12 ORDER BY a.id;
 SELECT w.origin, date_trunc('month', w.time_hour)::date AS month, count(*) FILTER (WHERE precip > 0) AS wet_hours FROM weather w
 WHERE w.time_hour < '2013-04-01' GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT f.time_hour, f.carrier, f.flight, w.visib FROM flights f JOIN weather w ON w.origin = f.origin AND w.time_hour = f.time_hour
 WHERE w.visib < 0.5 AND f.dep_delay > 60 ORDER BY 1, 2, 3 LIMIT 10;
-SELECT make_time(dep_time / 100 % 24, dep_time % 100, 0) AS left_at, sched_dep_time, dep_delay FROM flights WHERE carrier = 'HA' ORDER BY time_hour, flight;
+SELECT make_time(dep_time / 100 % 24, dep_time % 100, 0) AS left_at, sched_dep_time, dep_delay FROM flights
+WHERE carrier = 'HA' ORDER BY time_hour, flight;
 SELECT EXTRACT(MONTH FROM time_hour) IN (12, 1, 2) AS winter, ROUND(AVG(dep_delay), 2) AS delay FROM flights GROUP BY 1 ORDER BY 1;
 SELECT dest, max(time_hour)::date AS last_seen FROM flights GROUP BY dest HAVING max(time_hour) < timestamptz '2013-10-01Z' ORDER BY dest;
