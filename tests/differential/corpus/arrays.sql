@@ -34,7 +34,7 @@ SELECT carrier FROM airlines WHERE carrier = ANY (string_to_array('UA,US,VX', ',
 SELECT origin, count(*) FROM flights WHERE carrier = ANY ('{AA,B6}') AND day = 1 GROUP BY origin ORDER BY origin;
 SELECT 3 < ANY (ARRAY[1, 2]), 1 < ANY (ARRAY[1, 2]), NULL = ANY (ARRAY[1]), 'b' = ANY (ARRAY['a', 'b']::text[]);
 SELECT carrier FROM airlines WHERE carrier = ANY (ARRAY(SELECT DISTINCT carrier FROM flights WHERE dest = 'HNL')) ORDER BY carrier;
-SELECT carrier FROM airlines WHERE carrier = ANY (SELECT carrier FROM flights WHERE dest = 'ANC') ORDER BY carrier;
+SELECT carrier FROM airlines WHERE carrier = ANY (SELECT carrier FROM flights WHERE dest = 'EGE') ORDER BY carrier;
 
 -- unnest
 SELECT unnest(ARRAY[3, 1, 2]) AS n;
@@ -78,7 +78,7 @@ SELECT array_agg(x ORDER BY x NULLS FIRST) AS nulls_first, array_agg(x ORDER BY 
 SELECT array_agg(x) AS nothing FROM (SELECT 1 WHERE false) AS v (x);
 SELECT array_agg(ARRAY[n, n * 2] ORDER BY n) AS nested FROM generate_series(1, 3) AS n;
 SELECT origin, (array_agg(DISTINCT dest ORDER BY dest))[1:3] AS first_destinations FROM flights GROUP BY origin ORDER BY origin;
-SELECT origin, array_agg(DISTINCT month ORDER BY month) AS months FROM flights WHERE dest = 'ANC' OR dest = 'HDN' GROUP BY origin ORDER BY origin;
+SELECT origin, array_agg(DISTINCT month ORDER BY month) AS months FROM flights WHERE dest = 'EGE' OR dest = 'SAN' GROUP BY origin ORDER BY origin;
 SELECT (array_agg(carrier ORDER BY n DESC, carrier))[1] AS busiest FROM (SELECT carrier, count(*) AS n FROM flights GROUP BY carrier) AS c;
 
 -- containment, overlap, comparison
