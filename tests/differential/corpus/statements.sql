@@ -58,7 +58,8 @@ FROM (SELECT DISTINCT dept FROM employees WHERE dept IS NOT NULL) AS d ORDER BY 
 SELECT e.id FROM employees AS e WHERE EXISTS (SELECT 1 FROM employees AS r WHERE r.manager_id = e.id
   AND EXISTS (SELECT 1 FROM employees AS s WHERE s.manager_id = r.id AND s.dept = e.dept)) ORDER BY e.id;
 SELECT carrier, EXISTS (SELECT 1 FROM flights AS f WHERE f.carrier = a.carrier AND f.dest = 'HNL') AS flies_to_hawaii FROM airlines AS a ORDER BY carrier;
-SELECT customer_id FROM customers AS c WHERE NOT EXISTS (SELECT FROM orders AS o WHERE o.customer_id = c.customer_id) ORDER BY customer_id;
+SELECT customer_id FROM customers AS c WHERE NOT EXISTS (SELECT FROM orders AS o WHERE o.customer_id = c.customer_id AND o.status <> 'returned')
+ORDER BY customer_id LIMIT 20;
 SELECT name FROM airlines WHERE carrier IN (SELECT carrier FROM flights WHERE origin = 'JFK' AND month = 12) ORDER BY name;
 SELECT count(*) FROM flights WHERE tailnum NOT IN (SELECT tailnum FROM planes);
 SELECT count(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders);
@@ -66,7 +67,7 @@ SELECT count(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM
 SELECT 1 IN (1, NULL) AS a, 2 IN (1, NULL) AS b, 1 NOT IN (1, NULL) AS c, 2 NOT IN (1, NULL) AS d, NULL IN (1) AS e, NULL NOT IN (1) AS f;
 SELECT NULL IN (SELECT 1 WHERE false) AS a, NULL NOT IN (SELECT 1 WHERE false) AS b, 1 IN (SELECT NULL::int) AS c;
 SELECT carrier FROM airlines WHERE carrier IN (VALUES ('UA'), ('DL'), ('ZZ')) ORDER BY carrier;
-SELECT order_id FROM orders WHERE (customer_id, product_id) IN (SELECT customer_id, product_id FROM orders GROUP BY 1, 2 HAVING count(*) > 1)
+SELECT order_id FROM orders WHERE (customer_id, status) IN (SELECT customer_id, status FROM orders GROUP BY 1, 2 HAVING count(*) > 1)
 ORDER BY order_id LIMIT 10;
 SELECT id FROM employees WHERE salary >= ALL (SELECT salary FROM employees WHERE salary IS NOT NULL) ORDER BY id;
 SELECT id FROM employees WHERE salary < ANY (SELECT salary FROM employees WHERE dept IS NULL) ORDER BY id;
