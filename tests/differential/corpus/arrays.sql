@@ -112,3 +112,35 @@ WITH RECURSIVE p (n, path) AS (
   UNION ALL
   SELECT n + 1, path || (n + 1) FROM p WHERE n < 4)
 SELECT n, path, cardinality(path) AS depth FROM p ORDER BY n;
+
+-- over tables
+SELECT id, ia, ta, da FROM arrays ORDER BY id;
+SELECT id, ia[1] AS first, ia[array_length(ia, 1)] AS last, ia[2:3] AS part, ta[1] AS t FROM arrays ORDER BY id;
+SELECT id, array_length(ia, 1) AS n, cardinality(ta) AS c, array_ndims(ia) AS dims, array_dims(ta) AS d, array_upper(da, 1) AS u FROM arrays ORDER BY id;
+SELECT id, 1 = ANY (ia) AS any_one, 1 <> ALL (ia) AS no_one, 'b' = ANY (ta) AS any_b, 2 < ALL (ia) AS all_over_two FROM arrays ORDER BY id;
+SELECT id, ia @> ARRAY[1] AS has_one, ia <@ ARRAY[1, 2, 3, 5] AS within, ia && ARRAY[5, 50] AS overlaps, ta @> ARRAY['b'] AS has_b FROM arrays ORDER BY id;
+SELECT id, ia || 99 AS appended, 0 || ia AS prepended, ia || ia AS doubled, array_append(ta, 'end') AS t FROM arrays ORDER BY id;
+SELECT id, array_remove(ia, 1) AS removed, array_replace(ia, 3, 33) AS replaced, array_remove(ta, NULL) AS no_nulls FROM arrays ORDER BY id;
+SELECT id, array_position(ia, 1) AS at, array_positions(ia, 1) AS all_positions, array_position(ta, 'b') AS b FROM arrays ORDER BY id;
+SELECT id, array_to_string(ia, ',') AS joined, array_to_string(ta, '|', '?') AS t, ia::text AS as_text, ta::text AS t_text, da::text AS d_text FROM arrays ORDER BY id;
+SELECT id, u FROM arrays, unnest(ia) AS u ORDER BY id, u NULLS LAST;
+SELECT id, u, n FROM arrays LEFT JOIN LATERAL unnest(ta) WITH ORDINALITY AS t (u, n) ON true ORDER BY id, n NULLS LAST;
+SELECT id, a, b FROM arrays, unnest(ia, ta) AS t (a, b) WHERE id IN (1, 5, 8) ORDER BY id, a NULLS LAST, b COLLATE "C" NULLS LAST;
+SELECT id, (SELECT sum(u) FROM unnest(ia) AS u) AS total, (SELECT max(u) FROM unnest(da) AS u) AS biggest FROM arrays ORDER BY id;
+SELECT id, ARRAY(SELECT DISTINCT u FROM unnest(ia) AS u WHERE u IS NOT NULL ORDER BY u) AS sorted FROM arrays ORDER BY id;
+SELECT a.id, b.id AS other FROM arrays AS a JOIN arrays AS b ON a.ia && b.ia AND a.id < b.id ORDER BY 1, 2;
+SELECT id FROM arrays ORDER BY ia NULLS FIRST, id;
+SELECT ia IS NULL AS missing, ia = '{}' AS empty, count(*) AS n FROM arrays GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT id, i, ia[i] AS element FROM arrays, generate_subscripts(ia, 1) AS i WHERE id IN (1, 5, 7) ORDER BY id, i;
+SELECT id, ia::text[] AS texts, ia::bigint[] AS bigs, da::numeric[] AS numbers FROM arrays WHERE id IN (1, 2, 3, 5, 7) ORDER BY id;
+SELECT product_id, tags[1] AS first_tag, sizes[1:2] AS sizes, tags || sizes::text[] AS both_lists FROM products WHERE product_id < 12 ORDER BY product_id;
+SELECT product_id FROM products WHERE tags @> ARRAY['eco'] AND NOT 'bulk' = ANY (tags) ORDER BY product_id;
+SELECT product_id FROM products WHERE sizes && ARRAY[6] OR tags = '{}' ORDER BY product_id;
+SELECT tags, count(*) AS n FROM products GROUP BY tags ORDER BY n DESC, tags NULLS LAST;
+SELECT cardinality(tags) AS tags, count(*) AS n, array_agg(product_id ORDER BY product_id) AS ids FROM products GROUP BY 1 ORDER BY 1 NULLS LAST;
+SELECT s AS size, count(*) AS n FROM products CROSS JOIN LATERAL unnest(sizes) AS s GROUP BY s ORDER BY s;
+SELECT product_id, (SELECT string_agg(t, '/' ORDER BY t) FROM unnest(tags) AS t) AS tags FROM products WHERE product_id BETWEEN 1 AND 10 ORDER BY product_id;
+SELECT country, array_agg(DISTINCT segment ORDER BY segment) AS segments, (array_agg(name ORDER BY customer_id))[1] AS first FROM customers GROUP BY country ORDER BY country;
+SELECT order_id, string_to_array(note, ' ') AS words, (string_to_array(note, ' '))[3]::int AS number FROM orders WHERE note IS NOT NULL ORDER BY order_id LIMIT 4;
+SELECT id, name FROM employees WHERE id = ANY (ARRAY(SELECT manager_id FROM employees WHERE dept = 'Sales')) ORDER BY id;
+SELECT array_agg(ARRAY[a, b] ORDER BY b DESC) AS pairs FROM (VALUES (1, 2), (3, 4)) AS v (a, b);

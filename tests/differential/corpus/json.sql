@@ -162,3 +162,44 @@ SELECT coalesce(d ->> 'nick', d ->> 'name', 'nobody') AS shown
 FROM (VALUES (1, '{"name": "Ann", "nick": "A"}'::jsonb), (2, '{"name": "Bob"}'), (3, '{}')) AS v (id, d) ORDER BY id;
 SELECT (SELECT string_agg(value, ',' ORDER BY value) FROM jsonb_array_elements_text(d)) AS joined
 FROM (VALUES (1, '["b", "a"]'::jsonb), (2, '[]')) AS v (id, d) ORDER BY id;
+
+-- over tables
+SELECT id, j::jsonb AS jb FROM jsons ORDER BY id;
+SELECT id, jsonb_typeof(j::jsonb) AS kind, json_typeof(j::json) AS same FROM jsons ORDER BY id;
+SELECT id, j::json AS as_written FROM jsons WHERE id IN (8, 9, 11, 12, 17) ORDER BY id;
+SELECT id, j::jsonb -> 'a' AS a, j::jsonb ->> 'a' AS a_text, j::json -> 'a' AS ja FROM jsons WHERE id >= 8 ORDER BY id;
+SELECT id, j::jsonb -> 0 AS first, j::jsonb ->> -1 AS last FROM jsons ORDER BY id;
+SELECT id, j::jsonb #> '{a,b,2}' AS p, j::jsonb #>> '{f,g,h}' AS deep, j::jsonb #>> '{}' AS whole FROM jsons WHERE id IN (3, 4, 5, 6, 7, 8, 16, 18) ORDER BY id;
+SELECT id FROM jsons WHERE j::jsonb @> '{"a": 1}' OR j::jsonb @> '[1]' ORDER BY id;
+SELECT id, j::jsonb ? 'a' AS has_a, j::jsonb ?| ARRAY['b', 'items'] AS b_or_items, j::jsonb ?& ARRAY['a', 'b'] AS both_keys FROM jsons ORDER BY id;
+SELECT id, k FROM jsons, jsonb_object_keys(j::jsonb) AS k WHERE jsonb_typeof(j::jsonb) = 'object' AND id < 13 ORDER BY id, k;
+SELECT id, key, value FROM jsons, jsonb_each(j::jsonb) WHERE id IN (8, 12, 14, 19, 23) ORDER BY id, key;
+SELECT id, key, value FROM jsons, json_each_text(j::json) WHERE id IN (8, 11, 19, 23) ORDER BY id, key;
+SELECT id, n, e FROM jsons, jsonb_array_elements(j::jsonb) WITH ORDINALITY AS t (e, n) WHERE id IN (10, 15, 20, 24) ORDER BY id, n;
+SELECT id, e ->> 'id' AS item, (e ->> 'price')::numeric AS price FROM jsons, jsonb_array_elements(j::jsonb -> 'items') AS e WHERE id = 13 ORDER BY 2;
+SELECT id, jsonb_array_length(j::jsonb) AS n FROM jsons WHERE jsonb_typeof(j::jsonb) = 'array' ORDER BY id;
+SELECT id, jsonb_strip_nulls(j::jsonb) AS stripped FROM jsons WHERE id IN (3, 8, 10, 23) ORDER BY id;
+SELECT id, j::jsonb - 'a' AS without FROM jsons WHERE id IN (8, 9, 16, 24) ORDER BY id;
+SELECT id, j::jsonb || '{"z": 0}' AS merged FROM jsons WHERE id IN (1, 2, 8, 9, 20) ORDER BY id;
+SELECT id, jsonb_set(j::jsonb, '{a}', '"new"') AS changed FROM jsons WHERE id IN (1, 8, 9, 16) ORDER BY id;
+SELECT id, jsonb_pretty(j::jsonb) AS pretty FROM jsons WHERE id IN (1, 2, 9, 15) ORDER BY id;
+SELECT id, jsonb_path_query_array(j::jsonb, '$.items[*].price') AS prices, jsonb_path_exists(j::jsonb, '$.items[*] ? (@.price > 10)') AS dear FROM jsons WHERE id IN (8, 13) ORDER BY id;
+SELECT id, jsonb_path_query_first(j::jsonb, '$.**.c') AS c FROM jsons WHERE id IN (8, 16) ORDER BY id;
+SELECT a.id, b.id AS contained FROM jsons AS a JOIN jsons AS b ON a.j::jsonb @> b.j::jsonb AND a.id <> b.id ORDER BY 1, 2;
+SELECT id, j FROM jsons WHERE j IS NOT NULL AND jsonb_typeof(j::jsonb) = 'number' ORDER BY (j::jsonb)::numeric;
+SELECT product_id, attributes::jsonb -> 'dims' ->> 0 AS x, (attributes::jsonb -> 'dims' ->> 1)::int * 2 AS y FROM products WHERE product_id BETWEEN 10 AND 16 ORDER BY product_id;
+SELECT product_id, attributes::jsonb #>> '{maker,name}' AS maker, attributes::jsonb #> '{maker,since}' AS since FROM products WHERE product_id <= 5 ORDER BY product_id;
+SELECT attributes::jsonb #>> '{maker,name}' AS maker, avg((attributes::jsonb ->> 'rating')::numeric)::numeric(6, 3) AS rating FROM products GROUP BY 1 ORDER BY 1 NULLS LAST;
+SELECT count(*) FROM products WHERE (attributes::jsonb ->> 'stocked')::boolean AND attributes::jsonb @> '{"color": "red"}';
+SELECT product_id, sum(d::int) AS volume FROM products, jsonb_array_elements_text(attributes::jsonb -> 'dims') AS d WHERE product_id < 8 GROUP BY product_id ORDER BY product_id;
+SELECT product_id, to_jsonb(tags) AS tags, array_to_json(sizes) AS sizes FROM products WHERE product_id < 13 ORDER BY product_id;
+SELECT jsonb_build_object('id', product_id, 'price', price, 'tags', tags, 'launched', launched, 'weight', weight_kg) AS doc FROM products WHERE product_id IN (1, 8, 9) ORDER BY product_id;
+SELECT row_to_json(t) AS line FROM (SELECT order_id, order_date, ordered_at, shipped_at, unit_price, discount, note FROM orders ORDER BY order_id LIMIT 3) AS t;
+SELECT jsonb_agg(to_jsonb(t) ORDER BY t.order_id) AS lines FROM (SELECT order_id, quantity, status FROM orders WHERE customer_id = 32) AS t;
+SELECT to_jsonb(n) AS n, to_jsonb(d) AS d, to_jsonb(b) AS b, to_jsonb(ts) AS ts, to_jsonb(tz) AS tz, to_jsonb(t) AS t FROM t_types WHERE id IN (3, 6, 7, 10, 17, 18) ORDER BY id;
+SELECT country, json_agg(json_build_object('id', customer_id, 'name', name) ORDER BY customer_id) AS people FROM customers WHERE customer_id <= 12 GROUP BY country ORDER BY country;
+SELECT dept, jsonb_object_agg(name, salary) AS salaries FROM employees WHERE dept = 'Finance' GROUP BY dept;
+SELECT payload::jsonb -> 'user' ->> 'id' AS user_id, count(*) AS n FROM events WHERE payload::jsonb -> 'tags' ? 'a' GROUP BY 1 ORDER BY n DESC, user_id LIMIT 8;
+SELECT event_id, json_extract_path_text(payload::json, 'user', 'plan') AS plan, json_array_length(payload::json -> 'tags') AS tags FROM events WHERE payload IS NOT NULL ORDER BY event_id LIMIT 6;
+SELECT x.page, sum(x.ms) AS ms FROM events, jsonb_to_record(payload::jsonb) AS x (page text, ms int) WHERE payload IS NOT NULL GROUP BY x.page ORDER BY x.page;
+SELECT j.key, count(*) AS n FROM events, jsonb_each(payload::jsonb) AS j GROUP BY j.key ORDER BY j.key;

@@ -146,3 +146,34 @@ SELECT regexp_replace('https://example.com:8080/path', '^(\w+)://([^:/]+)(?::(\d
 SELECT regexp_replace('camelCaseString', '([A-Z])', '_\1', 'g') AS snake, lower(regexp_replace('XMLFile', '([a-z])([A-Z])', '\1_\2', 'g')) AS mixed;
 SELECT regexp_replace('x', 'x', 'a\nb') AS letter_n, regexp_replace('x', 'x', E'a\nb') AS newline, regexp_replace('xy', '(x)(y)', '\2\2\1\0') AS zero;
 SELECT regexp_match(E'k1: v1\nk2: v2', '^k2: (.*)$', 'n') AS line, regexp_match(E'k1: v1\nk2: v2', '^k2: (.*)$') AS none;
+
+-- patterns that are columns
+SELECT id, s LIKE p AS matches, s NOT LIKE p AS negated, s ILIKE p AS folded FROM texts WHERE kind = 'like' ORDER BY id;
+SELECT id, s ~ p AS matches, s ~* p AS folded, s !~ p AS negated, s !~* p AS not_folded FROM texts WHERE kind = 'regex' ORDER BY id;
+SELECT id, regexp_match(s, p) AS found FROM texts WHERE kind = 'regex' ORDER BY id;
+SELECT id, m FROM texts, regexp_matches(s, p, 'g') WITH ORDINALITY AS r (m, n) WHERE kind = 'regex' AND id IN (13, 15, 22, 25) ORDER BY id, n;
+SELECT id, regexp_replace(s, p, '<\&>') AS first, regexp_replace(s, p, '<\&>', 'g') AS every_one FROM texts WHERE kind = 'regex' ORDER BY id;
+SELECT id, regexp_count(s, p) AS n, regexp_instr(s, p) AS at, regexp_substr(s, p) AS part, regexp_like(s, p) AS matches FROM texts WHERE kind = 'regex' ORDER BY id;
+SELECT id, regexp_split_to_array(s, p) AS parts FROM texts WHERE kind = 'regex' AND id NOT IN (20, 21) ORDER BY id;
+SELECT id, substring(s FROM p) AS part FROM texts WHERE kind = 'regex' ORDER BY id;
+SELECT id, s SIMILAR TO p AS matches FROM texts WHERE kind = 'like' ORDER BY id;
+SELECT id FROM texts WHERE s LIKE '%\%%' OR s LIKE '%\_%' ORDER BY id;
+SELECT id, s FROM texts WHERE s ~ '^\s|\s$' ORDER BY id;
+SELECT id, s FROM texts WHERE s ~ '^[+-]?[0-9.,]+$' ORDER BY id;
+SELECT id, s FROM texts WHERE s ~ '[^[:ascii:]]' ORDER BY id;
+SELECT id, t FROM t_types WHERE t LIKE '%e' OR t LIKE '% _%' ORDER BY id;
+SELECT id, t FROM t_types WHERE t ~ '^[[:upper:]]' ORDER BY id;
+SELECT id, t FROM t_types WHERE t ILIKE 'zebra' OR t ILIKE 'STRASSE' OR t ILIKE 'Ä' ORDER BY id;
+SELECT id, t LIKE 'back\\%' AS doubled, t LIKE '%\_%' AS underscore, t LIKE '100\%' AS percent FROM t_types WHERE id IN (6, 19, 20, 21) ORDER BY id;
+SELECT id, regexp_replace(t, '(\w+)=(\w+);?', '\2=\1 ', 'g') AS swapped FROM t_types WHERE id IN (34, 36, 37) ORDER BY id;
+SELECT customer_id, email FROM customers WHERE email ~ '^user[0-9]{1,2}@.*\.org$' ORDER BY customer_id LIMIT 10;
+SELECT regexp_replace(email, '^.*@', '') AS domain, count(*) AS n FROM customers WHERE email IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1;
+SELECT regexp_replace(email, '^(.)[^@]*', '\1***') AS masked FROM customers WHERE customer_id BETWEEN 1 AND 6 ORDER BY customer_id;
+SELECT name FROM products WHERE name SIMILAR TO '(Desk|Lamp) [A-M]' ORDER BY name;
+SELECT (regexp_match(name, '^(\w+) ([A-Z])$'))[1] AS thing, count(*) AS n FROM products GROUP BY 1 ORDER BY 1;
+SELECT name FROM customers WHERE name LIKE 'J%' AND name NOT LIKE '%\_%' ESCAPE '\' AND name ~ '''' ORDER BY customer_id;
+SELECT count(*) FILTER (WHERE name ~ '[À-ž]') AS with_accents, count(*) FILTER (WHERE name ~ '^\w+ \w+$') AS two_words FROM customers;
+SELECT model, count(*) AS n FROM planes WHERE model ~ '^A3(19|20|21)' GROUP BY model HAVING count(*) > 10 ORDER BY model;
+SELECT substring(model FROM '^[A-Z]*-?[0-9]+') AS family, count(*) AS n FROM planes GROUP BY 1 HAVING count(*) >= 100 ORDER BY n DESC, family NULLS LAST;
+SELECT CASE WHEN name ~* '\y(intl|international)\y' THEN 'international' WHEN name ~* '\y(rgnl|regional)\y' THEN 'regional' ELSE 'other' END AS kind, count(*) AS n
+FROM airports GROUP BY 1 ORDER BY 1;

@@ -82,7 +82,7 @@ SELECT translate('(212) 555-0100', '() -', '') AS digits, translate('äöü', '�
 SELECT initcap('hello WORLD of sQL') AS a, initcap('o''neill-smith 2nd') AS b, initcap('') AS c, initcap('élan vital') AS d;
 SELECT reverse('Tidegate') AS a, reverse('') AS b, reverse('aé日') AS c, reverse(NULL) AS d;
 SELECT repeat('ab', 3) AS a, repeat('ab', 0) AS b, repeat('ab', -1) AS c, repeat('', 5) AS d;
-SELECT repeat('*', (count(*) / 20000)::int) AS bar, origin FROM flights GROUP BY origin ORDER BY origin;
+SELECT repeat('*', (count(*) / 500)::int) AS bar, origin FROM flights GROUP BY origin ORDER BY origin;
 SELECT initcap(lower(name)) AS name FROM airlines WHERE carrier IN ('EV', 'UA', 'US') ORDER BY carrier;
 
 -- format
@@ -220,3 +220,47 @@ SELECT nullif(trim('   '), '') AS blank_to_null, coalesce(nullif('', ''), 'defau
 SELECT unistr('\00e9\+01F600') AS from_escapes, casefold FROM (VALUES (lower('ẞ'))) AS v (casefold);
 SELECT string_agg(substr('stressed', n, 1), '' ORDER BY n DESC) AS backwards FROM generate_series(1, length('stressed')) AS n;
 SELECT length('a' || repeat('é', 1000)) AS n, right(repeat('ab', 500) || 'end', 5);
+
+-- over tables: every form with NULLs, blanks and Unicode
+SELECT id, length(s) AS chars, octet_length(s) AS octets, bit_length(s) AS bits FROM texts WHERE id > 50 ORDER BY id;
+SELECT id, upper(s) AS up, lower(s) AS low, initcap(s) AS cap FROM texts WHERE id IN (8, 15, 18, 28, 29, 51, 52, 53, 59) ORDER BY id;
+SELECT id, reverse(s) AS backwards FROM texts WHERE id IN (6, 8, 9, 10, 27, 40, 60) ORDER BY id;
+SELECT id, left(s, 3) AS l, right(s, 3) AS r, left(s, -3) AS all_but_l, right(s, -3) AS all_but_r FROM texts WHERE id BETWEEN 40 AND 54 ORDER BY id;
+SELECT id, substr(s, 2, 3) AS part, substring(s FROM 5) AS rest FROM texts WHERE id BETWEEN 8 AND 17 ORDER BY id;
+SELECT id, '<' || trim(s) || '>' AS trimmed, btrim(s, ' d') AS cut, ltrim(s, '-0') AS no_zero FROM texts WHERE id BETWEEN 27 AND 36 ORDER BY id;
+SELECT id, replace(s, p, '<>') AS replaced FROM texts WHERE kind = 'plain' AND id BETWEEN 26 AND 39 ORDER BY id;
+SELECT id, position(p IN s) AS at, strpos(s, p) = position(p IN s) AS same FROM texts WHERE kind = 'plain' ORDER BY id;
+SELECT id, split_part(s, p, 1) AS first, split_part(s, p, 2) AS second, split_part(s, p, -1) AS last FROM texts WHERE kind = 'plain' AND id < 50 ORDER BY id;
+SELECT id, string_to_array(s, p) AS parts, cardinality(string_to_array(s, p)) AS n FROM texts WHERE kind = 'plain' AND id BETWEEN 40 AND 60 AND id <> 55 ORDER BY id;
+SELECT id, md5(s) AS digest FROM texts WHERE id IN (6, 8, 10, 40, 55, 60) ORDER BY id;
+SELECT id, encode(convert_to(s, 'UTF8'), 'hex') AS hex FROM texts WHERE id IN (6, 8, 9, 10, 40, 52) ORDER BY id;
+SELECT id, encode(sha256(convert_to(s, 'UTF8')), 'hex') AS digest FROM texts WHERE id IN (1, 7, 8, 40) ORDER BY id;
+SELECT id, quote_literal(s) AS lit, quote_ident(s) AS ident, quote_nullable(s) AS nullable FROM texts WHERE id IN (1, 5, 6, 11, 40, 51, 56) ORDER BY id;
+SELECT id, lpad(s, 8, '*') AS l, rpad(s, 8, '.-') AS r FROM texts WHERE id BETWEEN 1 AND 12 ORDER BY id;
+SELECT id, translate(s, 'abcäé', 'ABC') AS t FROM texts WHERE id IN (1, 5, 8, 12, 40, 52, 58) ORDER BY id;
+SELECT id, overlay(s PLACING '##' FROM 2 FOR 1) AS o FROM texts WHERE id IN (1, 6, 8, 9, 40) ORDER BY id;
+SELECT id, ascii(s) AS code, chr(ascii(s)) AS char FROM texts WHERE s <> '' AND id > 50 ORDER BY id;
+SELECT id, starts_with(s, p) AS starts, s LIKE p || '%' AS likewise FROM texts WHERE id IN (27, 31, 32, 36, 38, 40, 41, 54) ORDER BY id;
+SELECT id, format('%s|%L|%10s|%-6s|', s, p, id, kind) AS line FROM texts WHERE id IN (1, 6, 26, 40, 41, 42, 56) ORDER BY id;
+SELECT id, concat(s, '-', p) AS c, s || '-' || p AS piped, concat_ws('-', s, p) AS ws FROM texts WHERE id BETWEEN 38 AND 43 ORDER BY id;
+SELECT kind, count(*) AS n, count(s), max(length(s)) AS longest, string_agg(left(s, 1), '' ORDER BY id) AS initials FROM texts GROUP BY kind ORDER BY kind;
+SELECT id, t FROM t_types WHERE t IS NOT NULL ORDER BY t COLLATE "C" LIMIT 15;
+SELECT id, upper(t) AS up, lower(t) AS low FROM t_types WHERE id IN (7, 8, 9, 10, 11, 12, 30, 32, 35) ORDER BY id;
+SELECT id, t = v AS same, t || v AS joined, length(v) AS n FROM t_types WHERE id IN (1, 2, 6, 28, 29, 36) ORDER BY id;
+SELECT id, "by" AS bytes, length("by") AS n, encode("by", 'base64') AS b64, encode("by", 'escape') AS esc FROM t_types WHERE id <= 16 ORDER BY id;
+SELECT id, md5("by") AS m, "by" || '\x01'::bytea AS longer, substring("by" FROM 2 FOR 2) AS part FROM t_types WHERE id IN (1, 4, 5, 6, 13) ORDER BY id;
+SELECT id, t::varchar(4) AS cut, t::char(6) || '|' AS padded, left(t, 4) = t::varchar(4) AS same FROM t_types WHERE id IN (1, 4, 6, 8, 10, 13) ORDER BY id;
+SELECT id, i::text, bi::text AS big, n::text AS fixed, b::text AS flag, da::text AS day, ti::text AS clock, ts::text AS stamp FROM t_types WHERE id IN (1, 3, 4, 6, 8, 11) ORDER BY id;
+SELECT id, r::text AS r, d::text AS d FROM t_types WHERE id IN (2, 4, 7, 13, 15, 16, 22, 23, 24, 25) ORDER BY id;
+SELECT id, s::numeric AS n FROM texts WHERE id IN (32, 33, 35) ORDER BY id;
+SELECT id, regexp_replace(s, '[^0-9.]', '', 'g')::numeric AS n FROM texts WHERE id IN (30, 31, 57) ORDER BY id;
+SELECT id, to_number(s, '9G999D99') AS n FROM texts WHERE id IN (30, 31) ORDER BY id;
+SELECT name, split_part(name, ' ', 1) AS first, substr(name, strpos(name, ' ') + 1) AS last FROM customers WHERE customer_id <= 12 ORDER BY customer_id;
+SELECT upper(left(name, 1)) AS initial, count(*) AS n, min(name) AS first FROM customers GROUP BY 1 ORDER BY 1;
+SELECT DISTINCT lower(split_part(name, ' ', 2)) AS family FROM customers ORDER BY 1;
+SELECT sku, right(sku, 5)::int AS number, lpad(right(sku, 2), 4, '0') AS code FROM products WHERE product_id < 6 ORDER BY sku;
+SELECT customer_id, coalesce(email, lower(replace(name, ' ', '.')) || '@unknown') AS address FROM customers WHERE customer_id IN (8, 9, 18, 27) ORDER BY customer_id;
+SELECT city, length(city), octet_length(city), ascii(right(city, 1)) FROM customers WHERE city IS NOT NULL GROUP BY city ORDER BY city COLLATE "C";
+SELECT country || '-' || lpad(customer_id::text, 4, '0') AS key FROM customers WHERE country = 'GB' ORDER BY key LIMIT 5;
+SELECT note, substring(note FROM '[0-9]+$')::int AS number FROM orders WHERE note IS NOT NULL ORDER BY order_id LIMIT 5;
+SELECT count(*) FROM orders WHERE note ILIKE 'GIFT%' OR position('gift' IN coalesce(note, '')) > 0;
