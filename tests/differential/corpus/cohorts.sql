@@ -104,3 +104,90 @@ SELECT payload::json ->> 'page' AS page, count(*) AS n, round(avg((payload::json
 WHERE payload IS NOT NULL GROUP BY 1 ORDER BY 1;
 SELECT kind, count(*) AS n, count(amount) AS with_amount, round(sum(amount)::numeric, 2) AS amount,
   max(duration_ms) AS slowest FROM events GROUP BY kind ORDER BY kind;
+
+-- Users and what they did next
+SELECT user_id, count(*) AS events, count(DISTINCT kind) AS kinds, min(occurred_at) AS first_seen,
+  max(occurred_at) AS last_seen
+FROM events WHERE user_id IS NOT NULL GROUP BY user_id ORDER BY events DESC, user_id LIMIT 10;
+SELECT user_id, kind, occurred_at, occurred_at - lag(occurred_at) OVER w AS since_last, lead(kind) OVER w AS next_kind
+FROM events WHERE user_id = 7 WINDOW w AS (ORDER BY occurred_at) ORDER BY occurred_at;
+SELECT user_id, first_value(kind) OVER w AS first_kind, last_value(kind) OVER w AS last_kind,
+  nth_value(kind, 2) OVER w AS second_kind
+FROM events WHERE user_id IN (4, 5) WINDOW w AS (PARTITION BY user_id ORDER BY occurred_at
+  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) ORDER BY user_id, occurred_at LIMIT 25;
+SELECT u.user_id FROM (SELECT DISTINCT user_id FROM events WHERE kind = 'view') u
+WHERE EXISTS (SELECT 1 FROM events e WHERE e.user_id = u.user_id AND e.kind = 'click')
+  AND NOT EXISTS (SELECT 1 FROM events e WHERE e.user_id = u.user_id AND e.kind = 'purchase') ORDER BY u.user_id;
+SELECT occurred_at::date AS day, count(DISTINCT user_id) AS active,
+  count(DISTINCT user_id) FILTER (WHERE kind IN ('cart', 'purchase')) AS shopping FROM events GROUP BY 1 ORDER BY 1;
+SELECT d.day, count(DISTINCT e.user_id) AS active_in_two_days
+FROM (SELECT DISTINCT occurred_at::date AS day FROM events) d
+JOIN events e ON e.occurred_at >= d.day::timestamptz - interval '1 day'
+  AND e.occurred_at < d.day::timestamptz + interval '1 day'
+GROUP BY d.day ORDER BY d.day;
+WITH firsts AS (SELECT user_id, min(occurred_at)::date AS first_day FROM events WHERE user_id IS NOT NULL
+  GROUP BY user_id)
+SELECT e.occurred_at::date AS day, count(*) FILTER (WHERE f.first_day = e.occurred_at::date) AS of_new_users,
+  count(*) FILTER (WHERE f.first_day < e.occurred_at::date) AS of_old_users FROM events e JOIN firsts f USING (user_id)
+  GROUP BY 1 ORDER BY 1;
+SELECT kind, count(*) AS n, round(avg(extract(epoch FROM received_at - occurred_at AT TIME ZONE 'UTC')),
+  3) AS seconds_late FROM events GROUP BY kind ORDER BY kind;
+SELECT session_id, max(extract(epoch FROM occurred_at - before)) AS longest_pause FROM (
+  SELECT session_id, occurred_at, lag(occurred_at) OVER (PARTITION BY session_id ORDER BY occurred_at) AS before
+    FROM events) t
+WHERE session_id IS NOT NULL GROUP BY session_id ORDER BY session_id LIMIT 6;
+
+-- Streaks, overlaps and intervals
+WITH s (who, from_day, to_day) AS (VALUES ('a', date '2023-01-01', date '2023-01-10'),
+  ('b', date '2023-01-05', date '2023-01-07'),
+  ('c', date '2023-01-08', date '2023-01-20'), ('d', date '2023-02-01', date '2023-02-02'))
+SELECT x.who, y.who AS overlaps_with FROM s x
+JOIN s y ON x.who < y.who AND x.from_day <= y.to_day AND y.from_day <= x.to_day ORDER BY 1, 2;
+WITH s (from_day, to_day) AS (VALUES (date '2023-01-01', date '2023-01-10'), (date '2023-01-05', date '2023-01-12'),
+  (date '2023-01-20', date '2023-01-25'), (date '2023-01-26', date '2023-01-27')),
+m AS (SELECT *, max(to_day) OVER (ORDER BY from_day,
+  to_day ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached FROM s),
+g AS (SELECT *, count(*) FILTER (WHERE reached IS NULL OR from_day > reached + 1) OVER (ORDER BY from_day,
+  to_day) AS island FROM m)
+SELECT min(from_day) AS from_day, max(to_day) AS to_day, max(to_day) - min(from_day) + 1 AS days FROM g GROUP BY island
+ORDER BY island;
+SELECT (date '2023-01-01', date '2023-01-10') OVERLAPS (date '2023-01-10', date '2023-01-20') AS touching,
+  (date '2023-01-01', interval '10 days') OVERLAPS (date '2023-01-10', date '2023-01-20') AS crossing;
+SELECT d.day::date AS day, count(s.who) AS open
+FROM generate_series(date '2023-01-01', date '2023-01-06', interval '1 day') AS d (day)
+LEFT JOIN (VALUES ('a', date '2023-01-01', date '2023-01-03'), ('b', date '2023-01-03', date '2023-01-05')) AS s (who,
+  from_day, to_day)
+  ON d.day BETWEEN s.from_day AND s.to_day GROUP BY d.day ORDER BY d.day;
+SELECT customer_id, count(*) AS orders, max(gap) AS longest_gap, round(avg(gap), 1) AS average_gap FROM (
+  SELECT customer_id, order_date - lag(order_date) OVER (PARTITION BY customer_id ORDER BY order_date, order_id) AS gap
+    FROM orders) t
+WHERE customer_id BETWEEN 1 AND 15 GROUP BY customer_id ORDER BY customer_id;
+WITH filled AS (SELECT n, v, count(v) OVER (ORDER BY n) AS grp
+  FROM (VALUES (1, 10), (2, NULL), (3, NULL), (4, 20), (5, NULL)) AS x (n, v))
+SELECT n, v, max(v) OVER (PARTITION BY grp) AS carried_forward FROM filled ORDER BY n;
+WITH r (d, rate) AS (VALUES (date '2023-01-01', 1.10), (date '2023-01-05', 1.20), (date '2023-01-09', 1.15))
+SELECT x::date AS day, (SELECT rate FROM r WHERE r.d <= x ORDER BY r.d DESC LIMIT 1) AS rate
+FROM generate_series(timestamp '2023-01-03', timestamp '2023-01-10', interval '2 days') AS x ORDER BY x;
+
+-- Graphs and bills of material
+WITH RECURSIVE edges (a, b, miles) AS (SELECT DISTINCT origin, dest, distance FROM flights
+  WHERE dest IN ('LAX', 'SFO', 'ORD')),
+best AS (SELECT b, min(miles) AS miles FROM edges GROUP BY b) SELECT b AS dest, miles FROM best ORDER BY b;
+WITH RECURSIVE parts (part, of_part, n) AS (VALUES ('bike', NULL, 1), ('wheel', 'bike', 2), ('spoke', 'wheel', 32),
+  ('frame', 'bike', 1), ('bolt', 'frame', 8), ('bolt', 'wheel', 4)),
+b AS (SELECT part, n FROM parts WHERE of_part IS NULL UNION ALL SELECT p.part, p.n * b.n FROM parts p
+  JOIN b ON p.of_part = b.part)
+SELECT part, sum(n) AS needed FROM b GROUP BY part ORDER BY part;
+WITH RECURSIVE edge (a, b) AS (VALUES (1, 2), (2, 3), (3, 1), (3, 4)),
+walk AS (SELECT a AS start, b, ARRAY[a, b] AS path FROM edge WHERE a = 1
+  UNION ALL SELECT w.start, e.b, w.path || e.b FROM walk w JOIN edge e ON e.a = w.b WHERE NOT e.b = ANY (w.path))
+SELECT path, cardinality(path) AS length FROM walk ORDER BY length, path;
+WITH RECURSIVE t AS (
+  SELECT id, manager_id, salary AS total FROM employees e
+    WHERE NOT EXISTS (SELECT 1 FROM employees x WHERE x.manager_id = e.id)
+  UNION ALL SELECT e.id, e.manager_id, t.total FROM employees e JOIN t ON t.manager_id = e.id)
+SELECT id, sum(total) AS salaries_of_leaves, count(*) AS leaves FROM t WHERE id <= 6 GROUP BY id ORDER BY id;
+WITH RECURSIVE months (m) AS (SELECT date '2022-11-01' UNION ALL SELECT (m + interval '1 month')::date FROM months
+  WHERE m < '2023-02-01')
+SELECT m, (m + interval '1 month - 1 day')::date AS last_day, count(o.order_id) AS orders
+FROM months LEFT JOIN orders o ON o.order_date >= m AND o.order_date < m + interval '1 month' GROUP BY m ORDER BY m;

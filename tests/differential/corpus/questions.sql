@@ -302,3 +302,45 @@ SELECT sum(stock * price) AS stock_value, sum(stock) AS units,
 FROM products;
 SELECT extract(decade FROM birth_date) * 10 AS decade, count(*) AS n, round(avg(credit), 2) AS credit FROM customers
 GROUP BY 1 ORDER BY 1;
+SELECT p.name, p.price, o.average FROM products p
+JOIN (SELECT product_id, round(avg(unit_price), 2) AS average FROM orders GROUP BY product_id) o
+USING (product_id) WHERE abs(p.price - o.average) > 600 ORDER BY p.product_id LIMIT 10;
+SELECT CASE WHEN n >= 7 THEN 'frequent' WHEN n >= 4 THEN 'regular' ELSE 'rare' END AS class, count(*) AS customers,
+  sum(total) AS revenue FROM (
+  SELECT customer_id, count(*) AS n, sum(quantity * unit_price) AS total FROM orders WHERE customer_id IS NOT NULL
+    GROUP BY customer_id) t
+GROUP BY class ORDER BY revenue DESC;
+SELECT extract(month FROM order_date) AS month, count(*) FILTER (WHERE extract(year FROM order_date) = 2022) AS y2022,
+  count(*) FILTER (WHERE extract(year FROM order_date) = 2023) AS y2023 FROM orders GROUP BY 1 ORDER BY 1;
+SELECT p.category, o.status, count(*) AS n,
+  round(100.0 * count(*) / sum(count(*)) OVER (PARTITION BY p.category), 1) AS percent
+FROM orders o JOIN products p USING (product_id) GROUP BY p.category, o.status ORDER BY p.category NULLS LAST, o.status;
+SELECT a.carrier, a.name, f.n, f.delay FROM airlines a LEFT JOIN (
+  SELECT carrier, count(*) AS n, round(avg(arr_delay), 1) AS delay FROM flights WHERE dest = 'MIA'
+    GROUP BY carrier) f ON f.carrier = a.carrier
+ORDER BY f.n DESC NULLS LAST, a.carrier;
+SELECT o.name AS from_airport, d.name AS to_airport, f.n
+FROM (SELECT origin, dest, count(*) AS n FROM flights GROUP BY origin, dest) f
+JOIN airports o ON o.faa = f.origin JOIN airports d ON d.faa = f.dest ORDER BY f.n DESC, f.origin, f.dest LIMIT 7;
+SELECT dest, count(DISTINCT carrier) AS carriers, string_agg(DISTINCT carrier, ', ' ORDER BY carrier) AS list
+FROM flights
+GROUP BY dest HAVING count(DISTINCT carrier) >= 5 ORDER BY carriers DESC, dest;
+SELECT tailnum, sum(distance) AS miles, sum(air_time) / 60 AS hours, count(*) AS flights FROM flights
+WHERE air_time IS NOT NULL
+GROUP BY tailnum ORDER BY miles DESC, tailnum LIMIT 5;
+SELECT p.engine, p.engines, count(*) AS planes, round(avg(p.seats), 1) AS seats, min(p.year) AS oldest FROM planes p
+GROUP BY p.engine, p.engines HAVING count(*) > 5 ORDER BY planes DESC, p.engine, p.engines;
+SELECT tz, count(*) AS airports, max(alt) AS highest, round(avg(alt)) AS average_alt FROM airports GROUP BY tz
+ORDER BY tz NULLS FIRST;
+SELECT faa, name, alt FROM airports WHERE alt = (SELECT max(alt) FROM airports) OR alt = (SELECT min(alt)
+  FROM airports) ORDER BY alt, faa;
+SELECT month, carrier, n FROM (SELECT month, carrier, count(*) AS n,
+  rank() OVER (PARTITION BY month ORDER BY count(*) DESC) AS place
+  FROM flights GROUP BY month, carrier) t WHERE place = 1 ORDER BY month, carrier;
+SELECT origin, hour, avg(arr_delay - dep_delay)::numeric(8, 2) AS lost_in_the_air FROM flights
+WHERE arr_delay IS NOT NULL AND hour IN (6, 12, 18)
+GROUP BY origin, hour ORDER BY origin, hour;
+SELECT count(*) AS n, sum((dep_delay > 0)::int) AS late,
+  round(sum(dep_delay) FILTER (WHERE dep_delay > 0) / 60.0, 1) AS hours_lost FROM flights;
+SELECT CASE WHEN grouping(origin) = 1 THEN 'all' ELSE origin END AS origin, count(*) AS n, sum(distance) AS miles
+FROM flights GROUP BY ROLLUP (origin) ORDER BY grouping(origin), origin;
