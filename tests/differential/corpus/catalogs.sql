@@ -101,4 +101,4 @@ SELECT obj_description(c.oid, 'pg_class') AS comment FROM pg_catalog.pg_class c
 WHERE c.relname = 'flights' AND c.relkind = 'r';
 SELECT col_description(c.oid, 1) FROM pg_catalog.pg_class c WHERE c.relname = 'airlines' AND c.relkind = 'r';
 SHOW server_encoding;
-SELECT name FROM pg_catalog.pg_settings WHERE name IN ('TimeZone', 'DateStyle', 'search_path') ORDER BY name;
+SELECT name FROM pg_catalog.pg_settings WHERE name IN ('TimeZone', 'DateStyle') ORDER BY name;

@@ -23,7 +23,8 @@ SELECT carrier FROM airlines WHERE name NOT LIKE ALL (ARRAY['%Air%', '%Inc%']) O
 SELECT 'abc' LIKE ANY ('{a%,x%}') AS a, 'abc' ILIKE ALL (ARRAY['A%', '%C']) AS b,
   'abc' NOT LIKE ANY (ARRAY['a%', 'x%']) AS c,
        'abc' LIKE ANY (ARRAY['x', NULL]) AS d;
-SELECT p, 'tide' LIKE p AS matches FROM (VALUES ('t%'), ('_ide'), ('%x%'), (''), (NULL)) AS v (p) ORDER BY p NULLS LAST;
+SELECT p, 'tide' LIKE p AS matches FROM (VALUES ('t%'), ('_ide'), ('%x%'), (''), (NULL)) AS v (p)
+ORDER BY p COLLATE "C" NULLS LAST;
 SELECT dest, count(*) AS n FROM flights WHERE dest LIKE 'S%' AND month = 7 GROUP BY dest ORDER BY n DESC, dest;
 SELECT tailnum FROM planes WHERE tailnum LIKE 'N1_1%' ORDER BY tailnum LIMIT 20;
 SELECT count(*) FILTER (WHERE name LIKE '%Intl') AS intl, count(*) FILTER (WHERE name ILIKE '%muni%') AS municipal

@@ -188,7 +188,7 @@ GROUP BY dept HAVING count(salary) > 2 ORDER BY dept;
 -- Removing duplicates
 SELECT count(*) AS n, count(DISTINCT email) AS emails, count(*) - count(email) AS without FROM customers;
 SELECT name, count(*) AS n, array_agg(customer_id ORDER BY customer_id) AS ids FROM customers GROUP BY name
-HAVING count(*) > 1 ORDER BY n DESC, name LIMIT 10;
+HAVING count(*) > 1 ORDER BY n DESC, min(customer_id) LIMIT 10;
 WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY customer_id, product_id
   ORDER BY ordered_at DESC, order_id) AS copy FROM orders WHERE customer_id < 10)
 SELECT customer_id, product_id, order_id, status FROM numbered WHERE copy = 1 ORDER BY customer_id, product_id LIMIT 25;

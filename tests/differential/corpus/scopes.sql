@@ -78,7 +78,7 @@ SELECT origin FROM flights GROUP BY origin ORDER BY count(*) DESC, origin;
 SELECT dept FROM employees GROUP BY dept ORDER BY max(salary) DESC, dept NULLS LAST;
 SELECT id FROM employees ORDER BY (SELECT count(*) FROM employees AS r WHERE r.manager_id = employees.id) DESC, id
 LIMIT 5;
-SELECT carrier FROM airlines ORDER BY row_number() OVER (ORDER BY name DESC) LIMIT 3;
+SELECT carrier FROM airlines ORDER BY row_number() OVER (ORDER BY length(name) DESC, carrier) LIMIT 3;
 SELECT DISTINCT dept, count(*) OVER (PARTITION BY dept) AS n FROM employees ORDER BY dept;
 SELECT DISTINCT length(name) AS n FROM airlines ORDER BY n DESC LIMIT 4;
 ((SELECT 1 AS x)) UNION ALL (SELECT 2 ORDER BY 1 LIMIT 1) ORDER BY x;

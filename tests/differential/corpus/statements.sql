@@ -81,7 +81,7 @@ SELECT customer_id FROM customers AS c WHERE NOT EXISTS (SELECT FROM orders AS o
   WHERE o.customer_id = c.customer_id AND o.status <> 'returned')
 ORDER BY customer_id LIMIT 20;
 SELECT name FROM airlines WHERE carrier IN (SELECT carrier FROM flights WHERE origin = 'JFK' AND month = 12)
-ORDER BY name;
+ORDER BY carrier;
 SELECT count(*) FROM flights WHERE tailnum NOT IN (SELECT tailnum FROM planes);
 SELECT count(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders WHERE quantity > 10);
 SELECT count(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders

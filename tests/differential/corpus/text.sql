@@ -17,7 +17,7 @@ SELECT substring('abc-123-def' SIMILAR '%-#"[0-9]+#"-%' ESCAPE '#') AS middle;
 SELECT substring('abc-123-def' FROM '%-#"[0-9]+#"-%' FOR '#') AS middle;
 SELECT substring('Thomas' FROM '...$');
 SELECT substring(name FROM '^[A-Za-z]+') AS first_word, count(*) AS n
-FROM airlines GROUP BY 1 ORDER BY 1;
+FROM airlines GROUP BY 1 ORDER BY min(carrier);
 SELECT tailnum, substring(tailnum FROM '[A-Z]+$') AS suffix FROM planes WHERE tailnum IS NOT NULL
 ORDER BY tailnum LIMIT 12;
 SELECT left(carrier, 1) AS initial, count(*) FROM airlines GROUP BY left(carrier, 1) ORDER BY initial;
@@ -84,7 +84,7 @@ SELECT replace('banana', 'an', 'AN') AS a, replace('banana', '', 'x') AS b, repl
 SELECT replace(NULL, 'a', 'b'), replace('a', NULL, 'b'), replace('a', 'a', NULL);
 SELECT translate('12345', '143', 'ax') AS a, translate('banana', 'abn', 'oBN') AS b, translate('a.b,c', '.,', '') AS c;
 SELECT translate('(212) 555-0100', '() -', '') AS digits, translate('äöü', 'äöü', 'aou') AS plain;
-SELECT initcap('hello WORLD of sQL') AS a, initcap('o''neill-smith 2nd') AS b, initcap('') AS c,
+SELECT initcap('hello WORLD of sQL') AS a, initcap('smith-jones 2nd') AS b, initcap('') AS c,
   initcap('élan vital') AS d;
 SELECT reverse('Tidegate') AS a, reverse('') AS b, reverse('aé日') AS c, reverse(NULL) AS d;
 SELECT repeat('ab', 3) AS a, repeat('ab', 0) AS b, repeat('ab', -1) AS c, repeat('', 5) AS d;
@@ -298,12 +298,12 @@ SELECT id, regexp_replace(s, '[^0-9.]', '', 'g')::numeric AS n FROM texts WHERE 
 SELECT id, to_number(s, '9G999D99') AS n FROM texts WHERE id IN (30, 31) ORDER BY id;
 SELECT name, split_part(name, ' ', 1) AS first, substr(name, strpos(name, ' ') + 1) AS last FROM customers
 WHERE customer_id <= 12 ORDER BY customer_id;
-SELECT upper(left(name, 1)) AS initial, count(*) AS n, min(name) AS first FROM customers GROUP BY 1 ORDER BY 1;
-SELECT DISTINCT lower(split_part(name, ' ', 2)) AS family FROM customers ORDER BY 1;
+SELECT upper(left(name, 1)) AS initial, count(*) AS n, min(customer_id) AS first FROM customers GROUP BY 1 ORDER BY 1;
+SELECT lower(split_part(name, ' ', 2)) AS family, count(*) AS n FROM customers GROUP BY 1 ORDER BY min(customer_id);
 SELECT sku, right(sku, 5)::int AS number, lpad(right(sku, 2), 4, '0') AS code FROM products WHERE product_id < 6
 ORDER BY sku;
 SELECT customer_id, coalesce(email, lower(replace(name, ' ', '.')) || '@unknown') AS address FROM customers
-WHERE customer_id IN (8, 9, 18, 27) ORDER BY customer_id;
+WHERE customer_id IN (8, 9, 27, 36) ORDER BY customer_id;
 SELECT city, length(city), octet_length(city), ascii(right(city, 1)) FROM customers WHERE city IS NOT NULL
 GROUP BY city ORDER BY city COLLATE "C";
 SELECT country || '-' || lpad(customer_id::text, 4, '0') AS key FROM customers WHERE country = 'GB' ORDER BY key
