@@ -52,6 +52,15 @@ macro_rules! as_the_grammar_says {
     };
 }
 
+/// What the embedded engine reads beyond PostgreSQL's grammar; other dialects as their grammar says.
+macro_rules! also_read_by_the_embedded_engine {
+    ($($question:ident),+ $(,)?) => {
+        $(fn $question(&self) -> bool {
+            self.dialect == SqlDialect::DataFusion || self.grammar.$question()
+        })+
+    };
+}
+
 /// As [`as_the_grammar_says`], of single characters.
 macro_rules! as_the_grammar_says_of {
     ($($question:ident),+ $(,)?) => {
@@ -138,6 +147,19 @@ impl Dialect for BoundedDialect {
         self.grammar.is_table_factor_alias(explicit, keyword, parser)
     }
 
+    also_read_by_the_embedded_engine!(
+        supports_dictionary_syntax,
+        supports_from_first_select,
+        supports_group_by_with_modifier,
+        supports_lambda_functions,
+        supports_limit_comma,
+        supports_order_by_all,
+        supports_pipe_operator,
+        supports_select_wildcard_except,
+        supports_select_wildcard_exclude,
+        supports_struct_literal,
+    );
+
     as_the_grammar_says_of!(
         is_custom_operator_part,
         is_delimited_identifier_start,
@@ -181,7 +203,6 @@ impl Dialect for BoundedDialect {
         supports_cte_without_as,
         supports_data_type_signed_suffix,
         supports_detach,
-        supports_dictionary_syntax,
         supports_dollar_as_money_prefix,
         supports_dollar_placeholder,
         supports_double_ampersand_operator,
@@ -194,11 +215,9 @@ impl Dialect for BoundedDialect {
         supports_factorial_operator,
         supports_filter_during_aggregation,
         supports_from_first_insert,
-        supports_from_first_select,
         supports_from_trailing_commas,
         supports_geometric_types,
         supports_group_by_expr,
-        supports_group_by_with_modifier,
         supports_in_empty_list,
         supports_insert_format,
         supports_insert_set,
@@ -209,10 +228,8 @@ impl Dialect for BoundedDialect {
         supports_interpolate,
         supports_interval_options,
         supports_key_column_option,
-        supports_lambda_functions,
         supports_left_associative_joins_without_parens,
         supports_limit_by,
-        supports_limit_comma,
         supports_listen_notify,
         supports_load_data,
         supports_load_extension,
@@ -232,13 +249,11 @@ impl Dialect for BoundedDialect {
         supports_numeric_prefix,
         supports_object_name_double_dot_notation,
         supports_optimize_table,
-        supports_order_by_all,
         supports_outer_join_operator,
         supports_parens_around_table_factor,
         supports_parenthesized_set_variables,
         supports_partiql,
         supports_partition_by_after_order_by,
-        supports_pipe_operator,
         supports_prewhere,
         supports_projection_trailing_commas,
         supports_quote_delimited_string,
@@ -247,8 +262,6 @@ impl Dialect for BoundedDialect {
         supports_select_format,
         supports_select_item_multi_column_alias,
         supports_select_modifiers,
-        supports_select_wildcard_except,
-        supports_select_wildcard_exclude,
         supports_select_wildcard_ilike,
         supports_select_wildcard_rename,
         supports_select_wildcard_replace,
@@ -264,7 +277,6 @@ impl Dialect for BoundedDialect {
         supports_string_literal_backslash_escape,
         supports_string_literal_concatenation,
         supports_string_literal_concatenation_with_newline,
-        supports_struct_literal,
         supports_subquery_as_function_arg,
         supports_table_hints,
         supports_table_sample_before_alias,

@@ -1,12 +1,12 @@
 //! The SQL of an engine: how it is parsed, how its identifiers are quoted and folded.
 
 use sqlparser::ast::Ident;
-use sqlparser::dialect::{Dialect, GenericDialect, PostgreSqlDialect, SQLiteDialect};
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, SQLiteDialect};
 
 /// The SQL that a database is asked in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SqlDialect {
-    /// DataFusion's: PostgreSQL's manner with `QUALIFY`, `unnest`, array and struct literals.
+    /// The embedded engine's: PostgreSQL's, with `QUALIFY`, `* EXCLUDE`, array and struct literals of DataFusion's.
     DataFusion,
     /// PostgreSQL's.
     Postgres,
@@ -17,12 +17,10 @@ pub enum SqlDialect {
 impl SqlDialect {
     /// The grammar of the parser.
     pub fn parser_dialect(self) -> &'static dyn Dialect {
-        static GENERIC: GenericDialect = GenericDialect {};
         static POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
         static SQLITE: SQLiteDialect = SQLiteDialect {};
         match self {
-            Self::DataFusion => &GENERIC,
-            Self::Postgres => &POSTGRES,
+            Self::DataFusion | Self::Postgres => &POSTGRES,
             Self::Sqlite => &SQLITE,
         }
     }
@@ -30,7 +28,7 @@ impl SqlDialect {
     /// The name as texts for the caller show it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::DataFusion => "DataFusion SQL (close to PostgreSQL)",
+            Self::DataFusion => "PostgreSQL (embedded engine)",
             Self::Postgres => "PostgreSQL",
             Self::Sqlite => "SQLite",
         }

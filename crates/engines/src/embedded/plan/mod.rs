@@ -173,6 +173,7 @@ fn named_as_they_are(
     }
     let names = columns.iter().flat_map(|schema| schema.fields().iter().map(|field| field.name().as_str()));
     identifiers::resolve_case(&mut ast, names);
+    tidegate_pgsql::rewrite(&mut ast).map_err(|error| error_of(&error, scope.database()))?;
     Ok(DataFusionStatement::Statement(Box::new(ast)))
 }
 

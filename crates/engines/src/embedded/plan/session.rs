@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use chrono::Utc;
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
@@ -39,17 +40,16 @@ impl Sessions {
             .with_object_list_cache_limit(0)
             .with_file_statistics_cache_limit(0)
             .build()?;
-        let table_functions = SessionStateDefaults::default_table_functions();
         let base = SessionStateBuilder::new()
             .with_config(config(database, engine.options()))
-            .with_expr_planners(SessionStateDefaults::default_expr_planners())
-            .with_scalar_functions(bounded(SessionStateDefaults::default_scalar_functions()))
+            .with_expr_planners(tidegate_pgsql::expression_planners())
+            .with_relation_planners(tidegate_pgsql::relation_planners())
+            .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
+            .with_scalar_functions(bounded(tidegate_pgsql::scalar_functions()))
             .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
-            .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
-            .with_window_functions(SessionStateDefaults::default_window_functions())
-            .with_table_functions(
-                table_functions.into_iter().map(|function| (function.name().to_owned(), function)).collect(),
-            )
+            .with_aggregate_functions(tidegate_pgsql::aggregate_functions())
+            .with_window_functions(tidegate_pgsql::window_functions())
+            .with_table_functions(tidegate_pgsql::table_functions())
             .build();
         Ok(Self { engine: engine.clone(), base, environment })
     }
@@ -85,7 +85,8 @@ impl Sessions {
             .with_runtime_env(Arc::new(environment))
             .with_catalog_list(catalogs)
             // A plan numbers the names that it makes up by itself: a common count would tell of other plans.
-            .with_execution_props(ExecutionProps::new())
+            // One moment for the whole statement is what `now()` means.
+            .with_execution_props(ExecutionProps::new().with_query_execution_start_time(Utc::now()))
             .build()
     }
 }
@@ -101,6 +102,10 @@ fn config(database: &str, options: &EngineOptions) -> SessionConfig {
     // Columns and tables are called what they are called: `tailNum` must work without quotes,
     // because models write names as they were shown.
     settings.sql_parser.enable_ident_normalization = false;
+    // `0.1` is a numeric in PostgreSQL, so that `0.1 + 0.2 = 0.3`.
+    settings.sql_parser.parse_float_as_decimal = true;
+    // `timestamptz` is UTC inside, and so is the session.
+    settings.execution.time_zone = Some("UTC".to_owned());
     // Set aside for merging what a sort has spilled; small memories would be eaten up by it.
     let share = options.query_memory_bytes / (8 * options.threads.max(1));
     settings.execution.sort_spill_reservation_bytes = share.min(10 << 20);

@@ -15,7 +15,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tidegate-mcp", &["tidegate-core"]),
     ("tidegate-query", &["tidegate-core"]),
     ("tidegate-transport", &["tidegate-core", "tidegate-mcp"]),
-    ("tidegate-engines", &["tidegate-core", "tidegate-query"]),
+    ("tidegate-pgsql", &[]),
+    ("tidegate-engines", &["tidegate-core", "tidegate-pgsql", "tidegate-query"]),
     ("tidegate-postgres", &["tidegate-core", "tidegate-query"]),
     ("tidegate-sqlite", &["tidegate-core", "tidegate-query"]),
     ("tidegate-tools", &["tidegate-core", "tidegate-query"]),
@@ -36,7 +37,8 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["reqwest"], &["tidegate-auth", "tidegate-tools", "tidegate-transport", "tidegate-fetch", "tidegate"]),
     (&["jsonwebtoken"], &["tidegate-auth"]),
     (&["governor"], &["tidegate-core"]),
-    (&["datafusion", "datafusion-*", "object_store"], &["tidegate-engines", "tidegate-bench"]),
+    (&["datafusion", "datafusion-*"], &["tidegate-engines", "tidegate-pgsql", "tidegate-bench"]),
+    (&["object_store"], &["tidegate-engines", "tidegate-bench"]),
     (&["parquet"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (&["sqlparser"], &["tidegate-query", "tidegate-engines", "tidegate-bench"]),
     (
@@ -44,6 +46,7 @@ const FENCES: &[(&[&str], &[&str])] = &[
         &[
             "tidegate-query",
             "tidegate-engines",
+            "tidegate-pgsql",
             "tidegate-postgres",
             "tidegate-sqlite",
             "tidegate-tools",

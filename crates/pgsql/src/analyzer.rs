@@ -1,0 +1,54 @@
+//! Rules that run once the types of all expressions are known.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
+
+use crate::{cast, number};
+
+/// DataFusion's rules, and after them ours.
+pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.push(Arc::new(PostgresMeaning));
+    rules
+}
+
+/// Gives casts and arithmetic PostgreSQL's meaning. Columns keep their names.
+#[derive(Debug)]
+struct PostgresMeaning;
+
+impl AnalyzerRule for PostgresMeaning {
+    fn name(&self) -> &str {
+        "postgres_meaning"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(in_node).data()
+    }
+}
+
+fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = &node {
+        // Its filters name columns of the table that the scan may leave out.
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&node);
+    let rewritten = node.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let meant = expression.transform_up(|expression| in_expression(expression, &schema))?;
+        Ok(meant.update_data(|expression| name.restore(expression)))
+    })?;
+    if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+}
+
+fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let converted = cast::convert(expression, schema)?;
+    if converted.transformed { Ok(converted) } else { number::check_overflow(converted.data, schema) }
+}

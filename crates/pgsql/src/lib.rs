@@ -1,0 +1,30 @@
+//! PostgreSQL's SQL on DataFusion: a name that PostgreSQL has means what PostgreSQL means, or is refused.
+//!
+//! DataFusion plans and runs; this crate gives it PostgreSQL's vocabulary, in four places that follow each other:
+//!
+//! 1. [`rewrite`] turns forms of a statement that DataFusion's planner lacks into forms that it has
+//!    ([`statement`](mod@statement)), before anything is planned.
+//! 2. [`expression_planners`] resolve operators by the types of their operands, as PostgreSQL's operator catalog does.
+//! 3. [`scalar_functions`] and its siblings are the functions, one family a module and one function a file. Functions
+//!    that PostgreSQL does not have stay DataFusion's.
+//! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
+//!    functions, and arithmetic is checked for overflow.
+//!
+//! What differs from PostgreSQL all the same is listed in `docs/sql.md`.
+
+mod aggregate;
+mod analyzer;
+mod array;
+mod cast;
+mod json;
+mod number;
+mod operator;
+mod registry;
+mod statement;
+mod text;
+mod time;
+
+pub use analyzer::analyzer_rules;
+pub use operator::{expression_planners, relation_planners};
+pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
+pub use statement::rewrite;

@@ -1,0 +1,67 @@
+//! Operators, resolved by the types of their operands.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, Result};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RelationPlanner};
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use crate::{array, json, number, statement, text, time};
+
+/// The planners of expressions: PostgreSQL's operators first, then DataFusion's own.
+pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(OperatorPlanner)];
+    planners.extend(SessionStateDefaults::default_expr_planners());
+    planners
+}
+
+/// The planners of what may stand in FROM.
+pub fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
+    statement::relation_planners()
+}
+
+/// An operator and its operands, whose types are known.
+pub(crate) struct Operands<'a> {
+    pub(crate) op: &'a BinaryOperator,
+    pub(crate) left: &'a Expr,
+    pub(crate) right: &'a Expr,
+    pub(crate) left_type: DataType,
+    pub(crate) right_type: DataType,
+    /// Where the operands' columns come from, for what else must be known of them.
+    pub(crate) schema: &'a DFSchema,
+}
+
+impl Operands<'_> {
+    /// Whether `operand` is a string literal without a type, which takes the type that its context demands.
+    pub(crate) fn is_untyped(operand: &Expr) -> bool {
+        matches!(operand, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _))
+    }
+}
+
+type PlanOperator = fn(&Operands<'_>) -> Result<Option<Expr>>;
+
+/// The first that gives an expression decides.
+const FAMILIES: [PlanOperator; 5] =
+    [json::plan_operator, time::plan_operator, array::plan_operator, text::plan_operator, number::plan_operator];
+
+#[derive(Debug)]
+struct OperatorPlanner;
+
+impl ExprPlanner for OperatorPlanner {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let (Ok(left_type), Ok(right_type)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        let operands = Operands { op: &expr.op, left: &expr.left, right: &expr.right, left_type, right_type, schema };
+        for plan_operator in FAMILIES {
+            if let Some(planned) = plan_operator(&operands)? {
+                return Ok(PlannerResult::Planned(planned));
+            }
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+}

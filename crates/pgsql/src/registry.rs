@@ -1,0 +1,62 @@
+//! All functions that a statement may call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::catalog::TableFunction;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+
+use crate::{aggregate, array, cast, json, number, text, time};
+
+/// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they reveal
+/// or do what no question needs.
+const WITHHELD: &[&str] = &["version"];
+
+/// The scalar functions: PostgreSQL's, and those of DataFusion that PostgreSQL has no name for.
+pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
+    let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
+    let ours = ours.into_iter().flatten().chain(cast::functions()).map(Arc::new);
+    merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
+        (function.name().to_owned(), function.aliases().to_vec())
+    })
+}
+
+/// The aggregate functions.
+pub fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
+    let ours = aggregate::functions().into_iter().map(Arc::new);
+    merged(SessionStateDefaults::default_aggregate_functions(), ours, |function| {
+        (function.name().to_owned(), function.aliases().to_vec())
+    })
+}
+
+/// The window functions.
+pub fn window_functions() -> Vec<Arc<WindowUDF>> {
+    let ours = aggregate::window_functions().into_iter().map(Arc::new);
+    merged(SessionStateDefaults::default_window_functions(), ours, |function| {
+        (function.name().to_owned(), function.aliases().to_vec())
+    })
+}
+
+/// The functions that may stand in FROM, by name.
+pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>> {
+    let functions = SessionStateDefaults::default_table_functions();
+    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+}
+
+/// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
+/// later one counts, also where the name is an alias.
+fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
+    let mut ordered = BTreeMap::new();
+    for function in base {
+        ordered.insert(names(&function).0, function);
+    }
+    let mut merged: Vec<F> = Vec::new();
+    for (name, function) in ordered {
+        if !WITHHELD.contains(&name.as_str()) {
+            merged.push(function);
+        }
+    }
+    merged.extend(ours);
+    merged
+}
