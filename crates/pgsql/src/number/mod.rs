@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::ast;
 pub(crate) use division::average_of;
 pub(crate) use literal::{decimal, invalid, numeric_literal};
 pub(crate) use operator::plan_operator;
+pub(crate) use rounding::as_numeric;
 
 /// Digits after the point of a numeric whose scale nothing declares.
 pub(crate) const FREE_SCALE: i8 = 20;

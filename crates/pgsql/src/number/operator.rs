@@ -5,11 +5,12 @@ use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, UnaryOperator,
+    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
 
 use super::{division, float, literal};
 use crate::operator::Operands;
+use crate::syntax::{call, is_named};
 
 /// `mod(a, b)`, and the operators that stand before their operand, as calls and operators that the planner has.
 pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
@@ -43,28 +44,6 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
 
 fn nothing() -> ast::Expr {
     ast::Expr::Value(ast::Value::Null.into())
-}
-
-fn is_named(name: &ObjectName, wanted: &str) -> bool {
-    matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted)))
-}
-
-fn call(name: &str, args: Vec<ast::Expr>) -> ast::Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    ast::Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args,
-            clauses: Vec::new(),
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 fn operator(op: &BinaryOperator) -> Option<Operator> {

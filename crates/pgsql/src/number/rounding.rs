@@ -35,7 +35,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 /// The numeric that an argument of this type is taken for.
-pub(super) fn as_numeric(data_type: &DataType) -> Result<DataType> {
+pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
     Ok(match data_type {
         DataType::Decimal128(..) => data_type.clone(),
         DataType::Decimal256(_, scale) => DataType::Decimal128(38, *scale),
