@@ -1,9 +1,13 @@
 //! Casts: PostgreSQL's input, output and conversion functions.
 
+mod number;
+
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
+
+pub(crate) use number::{float, integer};
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {

@@ -1,5 +1,11 @@
 //! Dates, times, intervals and time zones.
 
+mod abbreviations;
+mod calendar;
+pub(crate) mod input;
+pub(crate) mod output;
+mod zone;
+
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
