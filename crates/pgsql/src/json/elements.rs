@@ -17,20 +17,6 @@ use super::path::{array_length, as_text, each_element, each_member};
 use super::reader::{Reader, Token};
 use super::text::write_string;
 
-/// The functions that return arrays where PostgreSQL returns sets.
-pub(crate) const SET_RETURNING: [&str; 10] = [
-    "json_array_elements",
-    "json_array_elements_text",
-    "json_each",
-    "json_each_text",
-    "json_object_keys",
-    "jsonb_array_elements",
-    "jsonb_array_elements_text",
-    "jsonb_each",
-    "jsonb_each_text",
-    "jsonb_object_keys",
-];
-
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("json_array_elements", as_they_are, items::<false, false>, elements::<false, false>),
@@ -171,8 +157,8 @@ fn each<const IS_BINARY: bool, const IS_TEXT: bool>(call: &Call<'_>) -> Result<A
 fn keys<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
     let mut keys = Texts::new(call.rows);
     let refusal = |token| match token {
-        Token::Array => "cannot get the keys of an array",
-        _ => "cannot get the keys of a scalar",
+        Token::Array => "cannot call jsonb_object_keys on an array",
+        _ => "cannot call jsonb_object_keys on a scalar",
     };
     let lengths = each_of::<IS_BINARY>(call, refusal, |key, _| keys.push(Some(key)))?;
     lists(call, &lengths, finish(keys, None)?)
