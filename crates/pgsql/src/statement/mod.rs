@@ -7,6 +7,8 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Statement, VisitMut, VisitorMut};
 
+pub(crate) mod set_returning;
+
 use crate::{array, cast, json, number, text, time};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: what is rewritten calls functions
