@@ -23,8 +23,10 @@ mod registry;
 mod statement;
 mod text;
 mod time;
+mod types;
 
 pub use analyzer::analyzer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
 pub use statement::rewrite;
+pub use types::type_planner;
