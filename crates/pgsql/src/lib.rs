@@ -21,6 +21,7 @@ mod number;
 mod operator;
 mod registry;
 mod statement;
+mod syntax;
 mod text;
 mod time;
 mod types;

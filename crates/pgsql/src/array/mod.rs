@@ -1,6 +1,7 @@
 //! Arrays.
 
-use datafusion::common::Result;
+use arrow::array::{ArrayRef, StringArray};
+use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::{Expr, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
@@ -20,4 +21,9 @@ pub(crate) fn plan_operator(_operands: &Operands<'_>) -> Result<Option<Expr>> {
 /// Inner expressions were rewritten before.
 pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
     Ok(())
+}
+
+/// The text of arrays, as `{1,2,NULL}`.
+pub(crate) fn output(values: &ArrayRef) -> Result<StringArray> {
+    plan_err!("the text of {} is not known yet; write array_to_string(x, ',')", values.data_type())
 }
