@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray, StringArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit,
 };
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
@@ -133,9 +134,8 @@ impl Arguments {
     }
 
     pub(super) fn texts(&self, position: usize) -> Result<Texts> {
-        let texts = |array: &ArrayRef| -> Result<StringArray> {
-            Ok(cast(array, &DataType::Utf8)?.as_string::<i32>().clone())
-        };
+        let texts =
+            |array: &ArrayRef| -> Result<StringArray> { Ok(cast(array, &DataType::Utf8)?.as_string::<i32>().clone()) };
         match self.values.get(position) {
             Some(ColumnarValue::Array(array)) => Ok(Texts::Rows(texts(array)?)),
             Some(ColumnarValue::Scalar(scalar)) => {

@@ -1,9 +1,10 @@
 //! Conversions between the types of times, and from and to text: `date(x)`, `timestamp(x)` and their siblings.
 
 use arrow::array::ArrayRef;
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type};
 use datafusion::common::{Result, exec_err};
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{ColumnarValue, ScalarUDF};
 
 use super::calendar::{DAY, checked_timestamp, timestamp};
 use super::column::Arguments;
@@ -14,10 +15,14 @@ use super::{interval, output};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        function("date", |types| from("date", types, &MOMENTS, DATE), |args| {
-            let values = args.dates(0)?;
-            args.collect::<Date32Type>(&DATE, |row| Ok(values.get(row)))
-        }),
+        function(
+            "date",
+            |types| from("date", types, &MOMENTS, DATE),
+            |args| {
+                let values = args.dates(0)?;
+                args.collect::<Date32Type>(&DATE, |row| Ok(values.get(row)))
+            },
+        ),
         function("timestamp", |types| from("timestamp", types, &MOMENTS, TIMESTAMP), moments),
         function("timestamptz", |types| from("timestamptz", types, &MOMENTS, timestamptz()), moments),
         function("time", |types| from("time", types, &TIMES, TIME), times),
@@ -26,21 +31,17 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// The function that converts a value of one type to another as PostgreSQL does, if one of them is a type of times.
-pub(crate) fn conversion(from: &DataType, to: &DataType) -> Option<&'static str> {
-    let (from, to) = (Kind::of(from), Kind::of(to));
-    let is_moment = from.is_moment() || from == Kind::Text;
-    match to {
-        Kind::Date if is_moment => Some("date"),
-        Kind::Timestamp if is_moment => Some("timestamp"),
-        Kind::Timestamptz if is_moment => Some("timestamptz"),
-        Kind::Time if matches!(from, Kind::Time | Kind::Timestamp | Kind::Timestamptz | Kind::Interval | Kind::Text) => {
-            Some("time")
-        }
-        Kind::Interval if matches!(from, Kind::Time | Kind::Interval | Kind::Text) => Some("interval"),
-        Kind::Text if from.is_moment() || matches!(from, Kind::Time | Kind::Interval) => Some("timestamp_out"),
-        _ => None,
-    }
+/// Whether a conversion between types of times is one that Arrow lacks.
+pub(crate) fn is_conversion(from: &DataType, to: &DataType) -> bool {
+    matches!((Kind::of(from), Kind::of(to)), (Kind::Time, Kind::Interval) | (Kind::Interval, Kind::Time))
+}
+
+/// Values of one type of times as values of another.
+pub(crate) fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let rows = values.len();
+    let args = Arguments::new("cast", vec![ColumnarValue::Array(values.clone())], rows, to.clone());
+    let converted = if Kind::of(to) == Kind::Time { times(&args)? } else { intervals(&args)? };
+    Ok(cast(&converted, to)?)
 }
 
 const MOMENTS: [Kind; 3] = [Kind::Date, Kind::Timestamp, Kind::Timestamptz];

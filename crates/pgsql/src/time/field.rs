@@ -5,9 +5,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::calendar::{
-    DAY, HOUR, JULIAN_EPOCH, MINUTE, Parts, civil, day_of_year, iso_year, weekday,
-};
+use super::calendar::{DAY, HOUR, JULIAN_EPOCH, MINUTE, Parts, civil, day_of_year, iso_year, weekday};
 use super::column::{Arguments, Texts};
 use super::function::{function, function_of_values, no_function};
 use super::interval::micros;
@@ -19,7 +17,9 @@ pub(super) fn extract() -> ScalarUDF {
         let data_type = args.return_type().clone();
         let scale = if let DataType::Decimal128(_, scale) = data_type { scale } else { 6 };
         let unit = 10_i128.pow(u32::try_from(6 - scale).unwrap_or(0));
-        parts(args, |args, value| args.collect::<Decimal128Type>(&data_type, |row| Ok(value(row)?.map(|value| value / unit))))
+        parts(args, |args, value| {
+            args.collect::<Decimal128Type>(&data_type, |row| Ok(value(row)?.map(|value| value / unit)))
+        })
     })
 }
 
@@ -42,16 +42,20 @@ fn numeric(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataTy
 }
 
 pub(super) fn date_part() -> ScalarUDF {
-    function("date_part", |types| returns("date_part", types, DataType::Float64), |args| {
-        parts(args, |args, value| {
-            args.collect::<Float64Type>(&DataType::Float64, |row| {
-                Ok(value(row)?.map(|millionths| {
-                    let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
-                    if rest == 0 { whole as f64 } else { millionths as f64 / 1e6 }
-                }))
+    function(
+        "date_part",
+        |types| returns("date_part", types, DataType::Float64),
+        |args| {
+            parts(args, |args, value| {
+                args.collect::<Float64Type>(&DataType::Float64, |row| {
+                    Ok(value(row)?.map(|millionths| {
+                        let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+                        if rest == 0 { whole as f64 } else { millionths as f64 / 1e6 }
+                    }))
+                })
             })
-        })
-    })
+        },
+    )
 }
 
 fn returns(name: &str, types: &[DataType], data_type: DataType) -> Result<DataType> {
@@ -117,7 +121,13 @@ fn of_moment(unit: Unit, name: &str, value: i64, kind: Kind, type_name: &str) ->
         Unit::Month => month,
         Unit::Quarter => (month - 1) / 3 + 1,
         // The year before 1 is called -1.
-        Unit::Year => if year > 0 { year } else { year - 1 },
+        Unit::Year => {
+            if year > 0 {
+                year
+            } else {
+                year - 1
+            }
+        }
         Unit::Decade => year.div_euclid(10),
         Unit::Century => age_of(year, 100),
         Unit::Millennium => age_of(year, 1_000),

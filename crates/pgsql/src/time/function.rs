@@ -62,7 +62,7 @@ pub(super) fn no_function(name: &str, types: &[DataType]) -> DataFusionError {
 }
 
 /// The call of a function of this family.
-pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     static FUNCTIONS: OnceLock<HashMap<String, Arc<ScalarUDF>>> = OnceLock::new();
     let functions = FUNCTIONS.get_or_init(|| {
         super::functions().into_iter().map(|function| (function.name().to_owned(), Arc::new(function))).collect()
@@ -119,7 +119,8 @@ impl ScalarUDFImpl for Function {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
-        let values = (self.compute)(&Arguments::new(self.name, args.args, rows, args.return_field.data_type().clone()))?;
+        let values =
+            (self.compute)(&Arguments::new(self.name, args.args, rows, args.return_field.data_type().clone()))?;
         if is_constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
         }

@@ -14,28 +14,36 @@ use super::zone::Zone;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        function("make_date", |types| numbers("make_date", types, &[3], DATE), |args| {
-            let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?];
-            args.collect::<Date32Type>(&DATE, |row| {
-                let [Some(year), Some(month), Some(day)] = parts.each_ref().map(|part| part.get(row)) else {
-                    return Ok(None);
-                };
-                calendar::date(day_of(year, month, day)?).map(Some)
-            })
-        }),
-        function("make_time", |types| numbers("make_time", types, &[3], TIME), |args| {
-            let (hours, minutes, seconds) = (args.integers(0)?, args.integers(1)?, args.floats(2)?);
-            args.collect_micros(&TIME, |row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
-                (Some(hour), Some(minute), Some(second)) => {
-                    let time = time_of(hour, minute, second)?;
-                    if time == DAY {
-                        return exec_err!("time out of range: 24:00:00; the last time of a day is 23:59:59.999999");
+        function(
+            "make_date",
+            |types| numbers("make_date", types, &[3], DATE),
+            |args| {
+                let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?];
+                args.collect::<Date32Type>(&DATE, |row| {
+                    let [Some(year), Some(month), Some(day)] = parts.each_ref().map(|part| part.get(row)) else {
+                        return Ok(None);
+                    };
+                    calendar::date(day_of(year, month, day)?).map(Some)
+                })
+            },
+        ),
+        function(
+            "make_time",
+            |types| numbers("make_time", types, &[3], TIME),
+            |args| {
+                let (hours, minutes, seconds) = (args.integers(0)?, args.integers(1)?, args.floats(2)?);
+                args.collect_micros(&TIME, |row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
+                    (Some(hour), Some(minute), Some(second)) => {
+                        let time = time_of(hour, minute, second)?;
+                        if time == DAY {
+                            return exec_err!("time out of range: 24:00:00; the last time of a day is 23:59:59.999999");
+                        }
+                        Ok(Some(time))
                     }
-                    Ok(Some(time))
-                }
-                _ => Ok(None),
-            })
-        }),
+                    _ => Ok(None),
+                })
+            },
+        ),
         function(
             "make_timestamp",
             |types| numbers("make_timestamp", types, &[6], TIMESTAMP),
@@ -46,7 +54,11 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |types| numbers("make_timestamptz", types, &[6, 7], timestamptz()),
             |args| moments(args, &timestamptz()),
         ),
-        function("make_interval", |types| numbers("make_interval", types, &[0, 1, 2, 3, 4, 5, 6, 7], INTERVAL), intervals),
+        function(
+            "make_interval",
+            |types| numbers("make_interval", types, &[0, 1, 2, 3, 4, 5, 6, 7], INTERVAL),
+            intervals,
+        ),
     ]
 }
 
@@ -87,8 +99,7 @@ fn moments(args: &Arguments, data_type: &DataType) -> Result<ArrayRef> {
     let seconds = args.floats(5)?;
     let zones = if args.len() > 6 { Some(args.texts(6)?) } else { None };
     args.collect_micros(data_type, |row| {
-        let [Some(year), Some(month), Some(day), Some(hour), Some(minute)] =
-            parts.each_ref().map(|part| part.get(row))
+        let [Some(year), Some(month), Some(day), Some(hour), Some(minute)] = parts.each_ref().map(|part| part.get(row))
         else {
             return Ok(None);
         };
@@ -120,7 +131,8 @@ fn intervals(args: &Arguments) -> Result<ArrayRef> {
         let sum = |left: i64, factor: i64, right: i64| left.checked_mul(factor)?.checked_add(right);
         let micros = sum(hours, HOUR, 0).and_then(|micros| sum(minutes, MINUTE, micros));
         let fraction = (second * 1e6).round_ties_even();
-        let micros = if fraction.abs() < 9e18 { micros.and_then(|micros| micros.checked_add(fraction as i64)) } else { None };
+        let micros =
+            if fraction.abs() < 9e18 { micros.and_then(|micros| micros.checked_add(fraction as i64)) } else { None };
         match (sum(years, 12, months), sum(weeks, 7, days), micros) {
             (Some(months), Some(days), Some(micros)) => interval_of(months, days, micros).map(Some),
             _ => Err(out_of_range("interval")),

@@ -31,8 +31,7 @@ use datafusion::sql::sqlparser::ast;
 
 use crate::operator::Operands;
 
-pub(crate) use convert::conversion;
-pub(crate) use function::call;
+pub(crate) use convert::{convert, is_conversion};
 pub(crate) use types::plan_type;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.

@@ -22,34 +22,50 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 fn of_dates() -> Vec<ScalarUDF> {
     vec![
-        function("date_mi", |_| Ok(DataType::Int32), |args| {
-            let (left, right) = (args.dates(0)?, args.dates(1)?);
-            args.collect::<Int32Type>(&DataType::Int32, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                Ok(Some(left.checked_sub(right).ok_or_else(|| out_of_range("integer"))?))
-            })
-        }),
-        function("date_pli", |_| Ok(DATE), |args| {
-            let (left, right) = (args.dates(0)?, args.integers(1)?);
-            args.collect::<Date32Type>(&DATE, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                calendar::date(i64::from(left).saturating_add(right)).map(Some)
-            })
-        }),
-        function("date_mii", |_| Ok(DATE), |args| {
-            let (left, right) = (args.dates(0)?, args.integers(1)?);
-            args.collect::<Date32Type>(&DATE, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                calendar::date(i64::from(left).saturating_sub(right)).map(Some)
-            })
-        }),
-        function("datetime_pl", |_| Ok(TIMESTAMP), |args| {
-            let (left, right) = (args.dates(0)?, args.times(1)?);
-            args.collect_micros(&TIMESTAMP, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                calendar::timestamp(i64::from(left), right).map(Some)
-            })
-        }),
+        function(
+            "date_mi",
+            |_| Ok(DataType::Int32),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.dates(1)?);
+                args.collect::<Int32Type>(&DataType::Int32, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    Ok(Some(left.checked_sub(right).ok_or_else(|| out_of_range("integer"))?))
+                })
+            },
+        ),
+        function(
+            "date_pli",
+            |_| Ok(DATE),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.integers(1)?);
+                args.collect::<Date32Type>(&DATE, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    calendar::date(i64::from(left).saturating_add(right)).map(Some)
+                })
+            },
+        ),
+        function(
+            "date_mii",
+            |_| Ok(DATE),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.integers(1)?);
+                args.collect::<Date32Type>(&DATE, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    calendar::date(i64::from(left).saturating_sub(right)).map(Some)
+                })
+            },
+        ),
+        function(
+            "datetime_pl",
+            |_| Ok(TIMESTAMP),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.times(1)?);
+                args.collect_micros(&TIMESTAMP, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    calendar::timestamp(i64::from(left), right).map(Some)
+                })
+            },
+        ),
     ]
 }
 
@@ -77,82 +93,122 @@ fn of_moments() -> Vec<ScalarUDF> {
                 interval::shift(left, interval::negate(right)?).map(Some)
             })
         }),
-        function("timestamp_mi", |_| Ok(INTERVAL), |args| {
-            let (left, right) = (args.moments(0)?, args.moments(1)?);
-            args.collect_intervals(|row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::between(left, right).map(Some)
-            })
-        }),
+        function(
+            "timestamp_mi",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.moments(0)?, args.moments(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::between(left, right).map(Some)
+                })
+            },
+        ),
     ]
 }
 
 fn of_times() -> Vec<ScalarUDF> {
     vec![
-        function("time_pl_interval", |_| Ok(TIME), |args| {
-            let (left, right) = (args.times(0)?, args.intervals(1)?);
-            args.collect_micros(&TIME, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                Ok(Some((left + interval::micros(right) % DAY).rem_euclid(DAY)))
-            })
-        }),
-        function("time_mi_interval", |_| Ok(TIME), |args| {
-            let (left, right) = (args.times(0)?, args.intervals(1)?);
-            args.collect_micros(&TIME, |row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                Ok(Some((left - interval::micros(right) % DAY).rem_euclid(DAY)))
-            })
-        }),
-        function("time_mi_time", |_| Ok(INTERVAL), |args| {
-            let (left, right) = (args.times(0)?, args.times(1)?);
-            args.collect_intervals(|row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::of_micros(left - right).map(Some)
-            })
-        }),
+        function(
+            "time_pl_interval",
+            |_| Ok(TIME),
+            |args| {
+                let (left, right) = (args.times(0)?, args.intervals(1)?);
+                args.collect_micros(&TIME, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    Ok(Some((left + interval::micros(right) % DAY).rem_euclid(DAY)))
+                })
+            },
+        ),
+        function(
+            "time_mi_interval",
+            |_| Ok(TIME),
+            |args| {
+                let (left, right) = (args.times(0)?, args.intervals(1)?);
+                args.collect_micros(&TIME, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    Ok(Some((left - interval::micros(right) % DAY).rem_euclid(DAY)))
+                })
+            },
+        ),
+        function(
+            "time_mi_time",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.times(0)?, args.times(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::of_micros(left - right).map(Some)
+                })
+            },
+        ),
     ]
 }
 
 fn of_intervals() -> Vec<ScalarUDF> {
     vec![
-        function("interval_pl", |_| Ok(INTERVAL), |args| {
-            let (left, right) = (args.intervals(0)?, args.intervals(1)?);
-            args.collect_intervals(|row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::add(left, right).map(Some)
-            })
-        }),
-        function("interval_mi", |_| Ok(INTERVAL), |args| {
-            let (left, right) = (args.intervals(0)?, args.intervals(1)?);
-            args.collect_intervals(|row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::add(left, interval::negate(right)?).map(Some)
-            })
-        }),
-        function("interval_mul", |_| Ok(INTERVAL), |args| {
-            let (left, right) = (args.intervals(0)?, args.floats(1)?);
-            args.collect_intervals(|row| {
-                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
-                interval::multiply(left, right).map(Some)
-            })
-        }),
-        function("interval_div", |_| Ok(INTERVAL), |args| {
-            let (left, right) = (args.intervals(0)?, args.floats(1)?);
-            args.collect_intervals(|row| match (left.get(row), right.get(row)) {
-                (Some(_), Some(0.0)) => datafusion::common::exec_err!("division by zero"),
-                (Some(left), Some(right)) => interval::divide(left, right).map(Some),
-                _ => Ok(None),
-            })
-        }),
-        function("interval_um", |_| Ok(INTERVAL), |args| {
-            let values = args.intervals(0)?;
-            args.collect_intervals(|row| values.get(row).map(interval::negate).transpose())
-        }),
+        function(
+            "interval_pl",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.intervals(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::add(left, right).map(Some)
+                })
+            },
+        ),
+        function(
+            "interval_mi",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.intervals(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::add(left, interval::negate(right)?).map(Some)
+                })
+            },
+        ),
+        function(
+            "interval_mul",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.floats(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::multiply(left, right).map(Some)
+                })
+            },
+        ),
+        function(
+            "interval_div",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.floats(1)?);
+                args.collect_intervals(|row| match (left.get(row), right.get(row)) {
+                    (Some(_), Some(0.0)) => datafusion::common::exec_err!("division by zero"),
+                    (Some(left), Some(right)) => interval::divide(left, right).map(Some),
+                    _ => Ok(None),
+                })
+            },
+        ),
+        function(
+            "interval_um",
+            |_| Ok(INTERVAL),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect_intervals(|row| values.get(row).map(interval::negate).transpose())
+            },
+        ),
         // What intervals are compared by: a number, so that comparisons and orders are those of numbers.
-        function("interval_cmp_value", |_| Ok(KEY), |args| {
-            let values = args.intervals(0)?;
-            args.collect::<arrow::datatypes::Decimal128Type>(&KEY, |row| Ok(values.get(row).map(interval::key)))
-        }),
+        function(
+            "interval_cmp_value",
+            |_| Ok(KEY),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect::<arrow::datatypes::Decimal128Type>(&KEY, |row| Ok(values.get(row).map(interval::key)))
+            },
+        ),
     ]
 }
 
@@ -212,7 +268,10 @@ fn plus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>
         (Kind::Interval, Kind::Interval) => straight("interval_pl"),
         (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => straight("interval_pl"),
         (Kind::Date, open) | (open, Kind::Date) | (Kind::Time, open) | (open, Kind::Time) if open.is_open() => {
-            plan_err!("operator is not unique: {} + text; write the type, as in interval '1 day'", left.name(&operands.left_type))
+            plan_err!(
+                "operator is not unique: {} + text; write the type, as in interval '1 day'",
+                left.name(&operands.left_type)
+            )
         }
         _ => no_operator(operands, left, right),
     }

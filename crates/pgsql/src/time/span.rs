@@ -16,25 +16,41 @@ use super::kind::{INTERVAL, Kind, TIMESTAMP, timestamptz};
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         // With one argument it depends on the day, and is rewritten to have two.
-        stable_function("age", |types| moments("age", types, 2).map(|_| INTERVAL), |args| {
-            let (later, earlier) = (args.moments(0)?, args.moments(1)?);
-            args.collect_intervals(|row| match (later.get(row), earlier.get(row)) {
-                (Some(later), Some(earlier)) => interval::age(later, earlier).map(Some),
-                _ => Ok(None),
-            })
-        }),
-        function("justify_hours", |types| one_interval("justify_hours", types), |args| {
-            let values = args.intervals(0)?;
-            args.collect_intervals(|row| values.get(row).map(interval::justify_hours).transpose())
-        }),
-        function("justify_days", |types| one_interval("justify_days", types), |args| {
-            let values = args.intervals(0)?;
-            args.collect_intervals(|row| values.get(row).map(interval::justify_days).transpose())
-        }),
-        function("justify_interval", |types| one_interval("justify_interval", types), |args| {
-            let values = args.intervals(0)?;
-            args.collect_intervals(|row| values.get(row).map(interval::justify).transpose())
-        }),
+        stable_function(
+            "age",
+            |types| moments("age", types, 2).map(|_| INTERVAL),
+            |args| {
+                let (later, earlier) = (args.moments(0)?, args.moments(1)?);
+                args.collect_intervals(|row| match (later.get(row), earlier.get(row)) {
+                    (Some(later), Some(earlier)) => interval::age(later, earlier).map(Some),
+                    _ => Ok(None),
+                })
+            },
+        ),
+        function(
+            "justify_hours",
+            |types| one_interval("justify_hours", types),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect_intervals(|row| values.get(row).map(interval::justify_hours).transpose())
+            },
+        ),
+        function(
+            "justify_days",
+            |types| one_interval("justify_days", types),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect_intervals(|row| values.get(row).map(interval::justify_days).transpose())
+            },
+        ),
+        function(
+            "justify_interval",
+            |types| one_interval("justify_interval", types),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect_intervals(|row| values.get(row).map(interval::justify).transpose())
+            },
+        ),
         function("date_bin", bins, bin),
         function("isfinite", finite, |args| {
             let values = args.array(0)?;

@@ -2,9 +2,11 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, Interval, IntervalFields, ObjectName, TimezoneInfo, TypedString, Value,
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, Interval, IntervalFields, TimezoneInfo, TypedString, Value,
 };
+
+use crate::syntax::call;
 
 use super::input::{self, Fields, RELATIVE_WORDS, Unit};
 
@@ -26,21 +28,6 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         *expression = rewritten;
     }
     Ok(())
-}
-
-/// A call of the function `name`.
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
 }
 
 fn text(value: &str) -> Expr {
@@ -80,7 +67,9 @@ fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
         other => literal_text(other),
     };
     let Some(written) = written else {
-        return plan_err!("an interval is written as a text, as in interval '1 day'; for a number of units write n * interval '1 day'");
+        return plan_err!(
+            "an interval is written as a text, as in interval '1 day'; for a number of units write n * interval '1 day'"
+        );
     };
     let unit = |field: &Option<DateTimeField>| field.as_ref().map(unit).transpose();
     let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
@@ -166,13 +155,7 @@ fn is_zoned(zone: &TimezoneInfo) -> bool {
 }
 
 fn cast(value: Expr, data_type: DataType) -> Expr {
-    Expr::Cast {
-        kind: datafusion::sql::sqlparser::ast::CastKind::DoubleColon,
-        expr: Box::new(value),
-        data_type,
-        array: false,
-        format: None,
-    }
+    Expr::Cast { kind: CastKind::DoubleColon, expr: Box::new(value), data_type, array: false, format: None }
 }
 
 fn of_interval(fields: Option<&IntervalFields>, precision: Option<u64>, value: &Expr) -> Result<Option<Expr>> {

@@ -62,10 +62,8 @@ fn truncate_moments(args: &Arguments) -> Result<arrow::array::ArrayRef> {
         let zone = last_zone.borrow().1;
         let local = truncate(unit, zone.local(value), name, &kind)?;
         // Within a day the offset is that of the moment, as it may occur twice.
-        let is_short = matches!(
-            unit,
-            Unit::Microseconds | Unit::Milliseconds | Unit::Second | Unit::Minute | Unit::Hour
-        );
+        let is_short =
+            matches!(unit, Unit::Microseconds | Unit::Milliseconds | Unit::Second | Unit::Minute | Unit::Hour);
         Ok(Some(if is_short { local - (zone.local(value) - value) } else { zone.instant(local) }))
     })
 }
