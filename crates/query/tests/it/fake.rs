@@ -282,7 +282,7 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
             format: wanted.format,
             extract: wanted.extract,
             mode: wanted.mode,
-            structured: false,
+            structured: None,
             more: None,
             rest: Rest::Lost,
         };
