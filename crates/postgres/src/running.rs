@@ -128,7 +128,15 @@ impl Running {
 
     /// The next batch; none when there are no more rows.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
-        self.batches.next().await
+        match self.batches.next().await {
+            // Values that do not have the form of their type are those of a type that has changed since it was read.
+            Err(Failure::Value(error))
+                if error.kind() == ErrorKind::Internal && !self.prepared.composites.is_empty() =>
+            {
+                Err(Failure::Value(types_changed().with_detail(error.detail().unwrap_or_default())))
+            }
+            next => next,
+        }
     }
 
     /// Whether all rows have been read.
