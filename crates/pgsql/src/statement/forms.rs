@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value, VisitMut, Visit, Visitor, VisitorMut,
+    Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::set_returning::{list_function, set_returning};
@@ -34,7 +34,9 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
     }
     let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
     match &mut query.limit_clause {
-        None => query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: vec![] }),
+        None => {
+            query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: vec![] })
+        }
         Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
         Some(_) => return plan_err!("LIMIT and FETCH stand in one query; leave one out"),
     }
@@ -54,9 +56,10 @@ fn rewrite_select(select: &mut Select) -> Result<()> {
 
 /// The rows of `jsonb_array_elements(…) AS x` have one column, `value`, and `x` alone means it.
 fn name_values_of_rows(select: &mut Select) {
-    let factors = select.from.iter().flat_map(|from| {
-        std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
-    });
+    let factors = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
     let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
     if !aliases.is_empty() {
         // It never breaks off.
@@ -106,6 +109,9 @@ impl VisitorMut for WholeRow {
 
 /// Gives functions in FROM one form, and lets them refer to tables before them, as PostgreSQL does without LATERAL.
 pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
+    if let TableFactor::Table { args: Some(_), sample: Some(_), .. } = factor {
+        return plan_err!("TABLESAMPLE takes a table, not a function; write WHERE random() < 0.1");
+    }
     let (name, args, with_ordinality, alias) = match factor {
         TableFactor::Table { name, args: Some(args), with_ordinality, alias, .. }
             if set_returning(&name.to_string().to_lowercase()).is_some() =>

@@ -1,13 +1,15 @@
 //! Set-returning functions in FROM: their lists become rows.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
+use datafusion::common::{NullHandling, UnnestOptions};
+use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
 use datafusion::functions_nested::expr_fn::{cardinality, gen_series};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
-use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{NullHandling, UnnestOptions};
-use datafusion::sql::sqlparser::ast::{self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind};
+use datafusion::sql::sqlparser::ast::{
+    self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
+};
 
 use super::sample;
 use super::set_returning::{list_function, set_returning};

@@ -92,7 +92,9 @@ fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Option
 /// The first values that differ decide by `strict`, the last ones by `last`.
 fn ordered(left: &[Expr], strict: &BinaryOperator, last: &BinaryOperator, right: &[Expr]) -> Expr {
     let mut pairs = left.iter().cloned().zip(right.iter().cloned()).rev();
-    let decided = pairs.next().map_or_else(|| Expr::value(Value::Boolean(true)), |(left, right)| binary(left, last.clone(), right));
+    let decided = pairs
+        .next()
+        .map_or_else(|| Expr::value(Value::Boolean(true)), |(left, right)| binary(left, last.clone(), right));
     pairs.fold(decided, |rest, (left, right)| {
         let equal = binary(left.clone(), BinaryOperator::Eq, right.clone());
         let differs = binary(left, strict.clone(), right);
@@ -107,11 +109,7 @@ fn in_list(left: &[Expr], list: &[Expr], negated: bool) -> Result<Expr> {
         equalities.extend(compared(left, &BinaryOperator::Eq, &right)?);
     }
     let found = any_of(equalities.into_iter());
-    Ok(if negated {
-        Expr::UnaryOp { op: UnaryOperator::Not, expr: nested(found) }
-    } else {
-        found
-    })
+    Ok(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: nested(found) } } else { found })
 }
 
 /// `x BETWEEN SYMMETRIC a AND b`.

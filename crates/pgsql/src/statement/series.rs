@@ -11,9 +11,7 @@ use datafusion::arrow::datatypes::{
     TimestampMicrosecondType,
 };
 use datafusion::common::{Result, exec_err, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 /// Rows that one call may return; a series of constant integers in FROM has no such bound.
 const ROWS_MAX: usize = 10_000_000;
@@ -92,7 +90,9 @@ impl Bound {
     fn count(&mut self) -> Result<()> {
         self.0 += 1;
         if self.0 > ROWS_MAX {
-            return exec_err!("generate_series would make more than {ROWS_MAX} rows; choose nearer ends or a larger step");
+            return exec_err!(
+                "generate_series would make more than {ROWS_MAX} rows; choose nearer ends or a larger step"
+            );
         }
         Ok(())
     }
@@ -182,8 +182,7 @@ fn direction(step: IntervalMonthDayNano) -> Result<bool> {
 fn advanced(microseconds: i64, step: IntervalMonthDayNano) -> Option<i64> {
     let time = DateTime::from_timestamp_micros(microseconds)?;
     let months = Months::new(step.months.unsigned_abs());
-    let time =
-        if step.months < 0 { time.checked_sub_months(months) } else { time.checked_add_months(months) }?;
+    let time = if step.months < 0 { time.checked_sub_months(months) } else { time.checked_add_months(months) }?;
     let days = Days::new(u64::from(step.days.unsigned_abs()));
     let time = if step.days < 0 { time.checked_sub_days(days) } else { time.checked_add_days(days) }?;
     Some(time.checked_add_signed(TimeDelta::nanoseconds(step.nanoseconds))?.timestamp_micros())

@@ -203,7 +203,7 @@ fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {
 fn suit(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFusionError> {
     let mut config = session.config().clone();
     config = config.with_batch_size(literals::batch_rows(logical, session.config().batch_size())?);
-    if order::is_seen(logical)? {
+    if order::is_seen(logical)? || order::is_counted(logical)? {
         config = config.with_target_partitions(1);
     }
     *session.config_mut() = config;
