@@ -29,5 +29,5 @@ mod types;
 pub use analyzer::analyzer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
-pub use statement::rewrite;
+pub use statement::{rewrite, shown_schema};
 pub use types::type_planner;
