@@ -7,7 +7,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Statement, VisitMut, VisitorMut};
 
-use crate::{array, cast, json, number, text, time};
+use crate::{aggregate, array, cast, json, number, text, time};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: what is rewritten calls functions
 /// that the policy does not know.
@@ -29,13 +29,14 @@ pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Each rewrites what is its own.
-const FAMILIES: [RewriteSyntax; 6] = [
+const FAMILIES: [RewriteSyntax; 7] = [
     time::rewrite_syntax,
     text::rewrite_syntax,
     json::rewrite_syntax,
     array::rewrite_syntax,
     number::rewrite_syntax,
     cast::rewrite_syntax,
+    aggregate::rewrite_syntax,
 ];
 
 /// Rewrites expressions, inner ones first.
