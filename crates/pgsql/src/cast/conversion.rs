@@ -11,6 +11,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{from_text, is_text, to_text};
 use crate::number::{has_free_scale, out_of_range};
+use crate::time;
 
 /// Whether a cast is one that Arrow does otherwise than PostgreSQL.
 ///
@@ -31,6 +32,9 @@ pub(super) fn is_of_postgres(from: &DataType, to: &DataType) -> Result<bool> {
     }
     if is_text(from) {
         return Ok(from_text::is_of_postgres(to));
+    }
+    if time::is_conversion(from, to) {
+        return Ok(true);
     }
     Ok(to.is_integer() && (from.is_floating() || matches!(from, DataType::Decimal128(..))))
 }
@@ -57,6 +61,9 @@ fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if is_text(from) {
         let values = cast(values, &DataType::Utf8)?;
         return from_text::parsed(values.as_string(), to);
+    }
+    if time::is_conversion(from, to) {
+        return time::convert(values, to);
     }
     let integers: Int64Array = match from {
         DataType::Decimal128(_, scale) => {

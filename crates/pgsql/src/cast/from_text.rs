@@ -1,7 +1,7 @@
 //! Values that a text names: PostgreSQL's input functions.
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
+    ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
     IntervalMonthDayNanoArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow::compute::cast;
@@ -19,6 +19,7 @@ pub(super) fn is_of_postgres(to: &DataType) -> bool {
         || to.is_temporal()
         || matches!(to, DataType::Decimal128(..) | DataType::Boolean)
         || matches!(to, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Interval(_))
+        || matches!(to, DataType::List(_))
 }
 
 /// What each text names, of the type `to`.
@@ -55,6 +56,9 @@ pub(super) fn parsed(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             shared(each::<_, IntervalMonthDayNanoArray>(texts, input::interval)?)
         }
+        DataType::List(_) => crate::array::input(texts, to, &|elements, to| {
+            if super::is_text(to) { Ok(cast(&elements, to)?) } else { parsed(elements.as_string(), to) }
+        })?,
         other => return plan_err!("text cannot be cast to {other}"),
     })
 }

@@ -7,6 +7,12 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Statement, VisitMut, VisitorMut};
 
+mod aliases;
+mod names;
+pub(crate) mod set_returning;
+
+pub use aliases::shown_schema;
+
 use crate::{aggregate, array, cast, json, number, text, time};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: what is rewritten calls functions
@@ -15,6 +21,9 @@ use crate::{aggregate, array, cast, json, number, text, time};
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement) -> Result<()> {
+    if let Statement::Query(query) = statement {
+        aliases::name_columns(query);
+    }
     match VisitMut::visit(statement, &mut Syntax) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),

@@ -113,7 +113,7 @@ pub(crate) async fn ready(
     let physical = physical_plan(&session, &logical).await.map_err(failed)?;
     let explain = explain::text(&logical, physical.as_ref(), &scope.asked(&physical));
     Ok(EmbeddedPlan {
-        schema: physical.schema(),
+        schema: tidegate_pgsql::shown_schema(&physical.schema()),
         estimated_rows: explain::estimated_rows(physical.as_ref()),
         estimated_bytes: explain::estimated_bytes(&physical),
         is_blocking: physical.pipeline_behavior() == EmissionType::Final,
@@ -137,7 +137,7 @@ pub(crate) async fn describe(
     let failed = |error: DataFusionError| error_of(&error, scope.database());
     let analyzer = session.analyzer();
     let logical = analyzer.execute_and_check(logical, session.config_options(), |_, _| {}).map_err(failed)?;
-    Ok(Arc::new(logical.schema().as_arrow().clone()))
+    Ok(tidegate_pgsql::shown_schema(&Arc::new(logical.schema().as_arrow().clone())))
 }
 
 /// The statement as a plan that is checked and whose parameters are bound, but neither analyzed nor optimized.

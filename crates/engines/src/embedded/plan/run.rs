@@ -7,7 +7,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
@@ -72,13 +72,20 @@ async fn pump(mut plan: EmbeddedPlan, batches: BatchSender) -> Result<(), Error>
 async fn attempt(plan: &EmbeddedPlan, batches: &BatchSender) -> Result<(), DataFusionError> {
     let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx())?;
     while let Some(batch) = stream.next().await {
-        for piece in pieces(&batch?) {
+        for piece in pieces(&shown(plan, &batch?)?) {
             let Some(place) = batches.reserve().await else { return Ok(()) };
             plan.wanted.hands_over();
             place.send(Ok(piece));
         }
     }
     Ok(())
+}
+
+/// `batch` with the names of columns that an answer shows.
+fn shown(plan: &EmbeddedPlan, batch: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns().to_vec();
+    Ok(RecordBatch::try_new_with_options(plan.schema.clone(), columns, &options)?)
 }
 
 /// `batch` in slices of a bounded size, but at least one row each.

@@ -44,6 +44,7 @@ impl Sessions {
             .with_config(config(database, engine.options()))
             .with_expr_planners(tidegate_pgsql::expression_planners())
             .with_relation_planners(tidegate_pgsql::relation_planners())
+            .with_type_planner(tidegate_pgsql::type_planner())
             .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
             .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
             .with_scalar_functions(bounded(tidegate_pgsql::scalar_functions()))

@@ -11,7 +11,7 @@ use super::calendar::{self, DAY, Parts, invalid, out_of_range};
 use super::zone::Zone;
 use moment::{Input, Moment};
 
-pub(crate) use interval::{Fields, interval, restricted_interval};
+pub(crate) use interval::{Fields, Unit, interval, restricted_interval};
 pub(crate) use moment::fraction_micros;
 
 /// Words that mean another time each time; they are rewritten where they are constants.
