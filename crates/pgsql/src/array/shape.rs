@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int32Builder, Int64Array, ListArray, ListBuilder};
+use arrow::array::{Array, ArrayBuilder, ArrayRef, AsArray, BooleanArray, Int32Array, Int32Builder, Int64Array, ListArray, ListBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
@@ -138,7 +138,7 @@ fn subscripts(call: &Call<'_>) -> Result<ArrayRef> {
     for row in 0..call.rows {
         let is_given = list.is_valid(row) && dimension.is_valid(row);
         let length = is_given.then(|| length(&list, row, dimension.value(row))).flatten().unwrap_or(0);
-        check_bytes(made.values().len() * 4 + length as usize * 4)?;
+        check_bytes(ArrayBuilder::len(made.values()) * 4 + length as usize * 4)?;
         match reversed.as_ref().is_some_and(|reversed| reversed.is_valid(row) && reversed.value(row)) {
             true => made.values().extend((1..=length).rev().map(Some)),
             false => made.values().extend((1..=length).map(Some)),

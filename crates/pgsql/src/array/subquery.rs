@@ -19,7 +19,7 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
     let SetExpr::Select(select) = query.body.as_mut() else {
         return not_impl_err!("ARRAY (…) has a simple SELECT; write it as one: ARRAY(SELECT x FROM (…) AS t(x))");
     };
-    let [item] = select.projection.as_mut_slice() else {
+    let [item] = select.projection.as_slice() else {
         return not_impl_err!("subquery must return only one column");
     };
     let value = match item {
@@ -36,7 +36,8 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
         return Ok(call("array_of_subquery", vec![list]));
     }
     let mut order = Vec::new();
-    if !makes_rows && query.limit_clause.is_none() && query.fetch.is_none() && select.distinct.is_none() && !is_grouped(select) {
+    let is_grouped = is_grouped(select);
+    if !makes_rows && query.limit_clause.is_none() && query.fetch.is_none() && select.distinct.is_none() && !is_grouped {
         if let Some(by) = query.order_by.take() {
             let OrderByKind::Expressions(expressions) = by.kind else {
                 return not_impl_err!("ORDER BY ALL is not PostgreSQL's; name the columns");
@@ -46,7 +47,7 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
         }
         return Ok(in_place(query, value, order));
     }
-    *item = SelectItem::ExprWithAlias { expr: value, alias: Ident::new(COLUMN) };
+    select.projection[0] = SelectItem::ExprWithAlias { expr: value, alias: Ident::new(COLUMN) };
     over(&query)
 }
 

@@ -130,7 +130,7 @@ fn write_json(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
 }
 
 /// The value of `row` as the key of an object: its text.
-pub(super) fn key_text(array: &ArrayRef, row: usize) -> Result<String> {
+pub(crate) fn key_text(array: &ArrayRef, row: usize) -> Result<String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => key_text(&cast(&array.slice(row, 1), values)?, 0),
         DataType::Struct(_) | DataType::Map(..) | DataType::List(_) | DataType::LargeList(_) => {
