@@ -20,7 +20,7 @@ pub(crate) mod set_returning;
 
 pub use aliases::shown_schema;
 
-use crate::{array, cast, json, number, text, time};
+use crate::{aggregate, array, cast, json, number, text, time};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: what is rewritten calls functions
 /// that the policy does not know.
@@ -78,7 +78,7 @@ impl VisitorMut for Forms {
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Each rewrites what is its own.
-const FAMILIES: [RewriteSyntax; 8] = [
+const FAMILIES: [RewriteSyntax; 9] = [
     rows::rewrite_comparison,
     forms::rewrite_rows,
     time::rewrite_syntax,
@@ -87,6 +87,7 @@ const FAMILIES: [RewriteSyntax; 8] = [
     array::rewrite_syntax,
     number::rewrite_syntax,
     cast::rewrite_syntax,
+    aggregate::rewrite_syntax,
 ];
 
 /// Rewrites expressions, inner ones first.
