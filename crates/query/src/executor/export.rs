@@ -11,6 +11,7 @@ use super::continuation::{no_store, question_of};
 use super::flow::{Batches, Kind, or_cancelled};
 use super::{Executor, Question, Rest, RunningQuery};
 use crate::answer::{Progress, Stage, stored_result_link};
+use crate::database::Rows;
 use crate::distinct::Distinct;
 use crate::format::{Facts, Format, cells, list_writer, writer};
 use crate::secrets::screened;
@@ -54,12 +55,12 @@ impl Executor {
         }
         let progress = Progress::new(job, reply);
         let plan = self.planned(&question, &progress).await?;
-        let schema = plan.schema();
-        let kind = Kind::of(question.extract.as_deref(), &schema)?;
+        Kind::of(question.extract.as_deref(), &plan.schema())?;
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
         progress.enter(Stage::Running).await?;
-        let rows = or_cancelled(job, progress.during(plan.run(job))).await?.batches;
-        let rows = progress.counting(screened(rows, job));
+        let Rows { schema, batches } = or_cancelled(job, progress.during(plan.run(job))).await?;
+        let kind = Kind::of(question.extract.as_deref(), &schema)?;
+        let rows = progress.counting(screened(batches, job));
         let schema = kind.schema(&schema);
         let is_list = kind.is_list();
         let rows = match kind {

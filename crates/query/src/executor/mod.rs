@@ -203,9 +203,14 @@ impl Executor {
         }
         let progress = Progress::new(job, reply);
         let plan = self.planned(&question, &progress).await?;
-        let schema = plan.schema();
         let form = Form::of(question.format, job.format());
         let batch = runs_in_batch(question.mode, form, plan.as_ref());
+        // Refused before anything runs.
+        Kind::of(question.extract.as_deref(), &plan.schema())?;
+        let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
+        progress.enter(Stage::Running).await?;
+        // The columns are those of the execution: files and tables may have changed since the plan was made.
+        let Rows { schema, batches } = or_cancelled(job, progress.during(plan.run(job))).await?;
         let kind = Kind::of(question.extract.as_deref(), &schema)?;
         let is_list = kind.is_list();
         let prospect = Prospect { progress: &progress, rows_max: question.max_rows, form, is_list, started };
@@ -213,9 +218,6 @@ impl Executor {
         if question.structured {
             answer = answer.with_structured(&kind.schema(&schema));
         }
-        let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
-        progress.enter(Stage::Running).await?;
-        let rows = or_cancelled(job, progress.during(plan.run(job))).await?;
         let more = |built_in: &str| question.more.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = Hints {
             noun: kind.noun(),
@@ -226,7 +228,7 @@ impl Executor {
             before: 0,
         };
         let keeper = Keeper::of(self.store.as_ref(), &question, form, known.key, job);
-        let batches = screened(rows.batches, job);
+        let batches = screened(batches, job);
         Flow { batches, kind, answer, hints, keeper, schema, progress: &progress }.deliver().await
     }
 
