@@ -19,6 +19,7 @@ mod cast;
 mod json;
 mod number;
 mod operator;
+mod optimizer;
 mod registry;
 mod statement;
 mod syntax;
@@ -28,6 +29,7 @@ mod types;
 
 pub use analyzer::analyzer_rules;
 pub use operator::{expression_planners, relation_planners};
+pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
 pub use statement::{rewrite, shown_schema};
 pub use types::type_planner;

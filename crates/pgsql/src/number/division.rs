@@ -168,6 +168,7 @@ impl ScalarUDFImpl for Average {
                 Ok(free_numeric(i16::from(precision.saturating_sub(10)) - i16::from(*scale)))
             }
             [sum, _] if sum.is_integer() => Ok(free_numeric(10)),
+            [span @ (DataType::Interval(_) | DataType::Duration(_)), _] => Ok(span.clone()),
             [sum, ..] => plan_err!("avg of {sum} is not supported; cast it to a number first"),
             [] => plan_err!("avg has one argument"),
         }
@@ -176,6 +177,13 @@ impl ScalarUDFImpl for Average {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let [sum, count] = args.args.as_slice() else { return plan_err!("avg is a sum and a count") };
+        if !args.return_field.data_type().is_numeric() {
+            let (spans, counts) = (sum.to_array(rows)?, count.to_array(rows)?);
+            return Ok(ColumnarValue::Array(crate::aggregate::average_spans(
+                &spans,
+                counts.as_primitive::<Int64Type>(),
+            )?));
+        }
         let averages: ArrayRef = if args.return_field.data_type() == &DataType::Float64 {
             let sum = cast(&sum.to_array(rows)?, &DataType::Float64)?;
             let count = count.to_array(rows)?;

@@ -46,6 +46,7 @@ impl Sessions {
             .with_relation_planners(tidegate_pgsql::relation_planners())
             .with_type_planner(tidegate_pgsql::type_planner())
             .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
+            .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
             .with_scalar_functions(bounded(tidegate_pgsql::scalar_functions()))
             .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
             .with_aggregate_functions(tidegate_pgsql::aggregate_functions())
