@@ -10,7 +10,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{cast, number};
+use crate::{cast, json, number};
 
 /// DataFusion's rules, and after them ours.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
@@ -29,7 +29,7 @@ impl AnalyzerRule for PostgresMeaning {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(in_node).data()
+        json::shown(plan.transform_up_with_subqueries(in_node).data()?)
     }
 }
 
@@ -40,6 +40,7 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     let names = NamePreserver::new(&node);
+    let node = json::ordered(node, &schema)?;
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
         let meant = expression.transform_up(|expression| in_expression(expression, &schema))?;
@@ -49,6 +50,10 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let converted = cast::convert(expression, schema)?;
+    let converted = json::convert(expression, schema)?;
+    if converted.transformed {
+        return Ok(converted);
+    }
+    let converted = cast::convert(converted.data, schema)?;
     if converted.transformed { Ok(converted) } else { number::check_overflow(converted.data, schema) }
 }

@@ -19,12 +19,17 @@ mod cast;
 mod json;
 mod number;
 mod operator;
+mod optimizer;
 mod registry;
 mod statement;
+mod syntax;
 mod text;
 mod time;
+mod types;
 
 pub use analyzer::analyzer_rules;
 pub use operator::{expression_planners, relation_planners};
+pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
-pub use statement::rewrite;
+pub use statement::{rewrite, shown_schema};
+pub use types::type_planner;

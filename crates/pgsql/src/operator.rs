@@ -10,11 +10,12 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::{array, json, number, statement, text, time};
+use crate::{aggregate, array, json, number, statement, text, time};
 
 /// The planners of expressions: PostgreSQL's operators first, then DataFusion's own.
 pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
-    let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(OperatorPlanner)];
+    let mut planners: Vec<Arc<dyn ExprPlanner>> =
+        vec![Arc::new(OperatorPlanner), Arc::new(aggregate::AggregatePlanner)];
     planners.extend(SessionStateDefaults::default_expr_planners());
     planners
 }

@@ -17,21 +17,37 @@ const MEMBERS: &str = "
 /// Names and types of the members of each composite type.
 type Members = BTreeMap<u32, Vec<(String, u32)>>;
 
-/// Whether the composites in `types` have the members still that these say. Asks the server if there are any.
-pub(crate) async fn are_current(client: &Client, types: &[Type]) -> Result<bool, Error> {
-    let mut known = Members::new();
-    types.iter().for_each(|of| collect(of, &mut known));
-    if known.is_empty() {
-        return Ok(true);
+/// The composite types of a statement, as the driver knows them.
+#[derive(Debug, Clone)]
+pub(crate) struct Composites(Members);
+
+impl Composites {
+    /// Those in `types`.
+    pub(crate) fn new(types: &[Type]) -> Self {
+        let mut known = Members::new();
+        types.iter().for_each(|of| collect(of, &mut known));
+        Self(known)
     }
-    let composites: Vec<u32> = known.keys().copied().collect();
-    let mut current = Members::new();
-    for row in client.query_typed(MEMBERS, &[(&composites, Type::OID_ARRAY)]).await? {
-        current.entry(row.try_get(0)?).or_default().push((row.try_get(1)?, row.try_get(2)?));
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
-    // A type without members has no rows.
-    known.retain(|_, members| !members.is_empty());
-    Ok(known == current)
+
+    /// Whether they still have these members. Asks the server if there are any.
+    pub(crate) async fn are_current(&self, client: &Client) -> Result<bool, Error> {
+        if self.is_empty() {
+            return Ok(true);
+        }
+        let composites: Vec<u32> = self.0.keys().copied().collect();
+        let mut current = Members::new();
+        for row in client.query_typed(MEMBERS, &[(&composites, Type::OID_ARRAY)]).await? {
+            current.entry(row.try_get(0)?).or_default().push((row.try_get(1)?, row.try_get(2)?));
+        }
+        // A type without members has no rows.
+        let known = self.0.iter().filter(|(_, members)| !members.is_empty());
+        Ok(known.eq(current.iter()))
+    }
 }
 
 fn collect(of: &Type, known: &mut Members) {

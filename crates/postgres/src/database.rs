@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tidegate_core::{Error, Handler, Principal};
 use tidegate_query::{
-    Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, Transaction, stamp_of_shape,
+    Author, Catalog, Column, Database, Freshness, Plan, SqlDialect, Stamps, Statement, Transaction, stamp_of_shape,
 };
 
 use crate::catalog;
@@ -188,11 +188,17 @@ impl Database for PostgresDatabase {
         Ok(Box::new(PostgresPlan { server, statement, identity, prepared, lease, has_begun, explained }))
     }
 
-    async fn describe(&self, statement: &Statement, _: &Principal) -> Result<SchemaRef, Error> {
+    /// What the owner declares is described as any of its roles; what a caller asks, as the caller's.
+    async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         self.server.admit(statement)?;
-        let identity = self.server.owner();
+        let identity = match statement.author() {
+            Author::Caller => self.server.identity_of(principal)?,
+            Author::Owner | Author::Handler => self.server.owner(),
+        };
         let transaction = Transaction::default();
         let mut lease = self.server.begin(&transaction, &identity).await?;
+        // One that was prepared earlier has the columns of then, which nothing notices before it runs.
+        lease.session()?.forget(identity.role.as_deref(), statement.text());
         let prepared = self.server.prepare(&mut lease, statement, &transaction, &identity).await;
         end(lease, prepared.map(|prepared| prepared.schema.clone())).await
     }

@@ -60,10 +60,9 @@ pub(crate) fn is_outdated(error: &tokio_postgres::Error) -> bool {
     has_changed(error)
         || is_misnamed(error)
         || error.code().is_some_and(|code| {
-            // One that we put into FROM, whose columns are other ones now.
-            *code == SqlState::INVALID_COLUMN_REFERENCE
-            // Something that it names is gone; preparing it anew says what, and where in the caller's own words.
-            || matches!(code.code(), "42P01" | "42703" | "42704" | "42883" | "3F000")
+            // What it names is gone, or is of a type that does not fit. Preparing it anew says what, and where in the
+            // caller's own words, or finds other types for its parameters.
+            code.code() == "3F000" || code.code().starts_with("42") && *code != SqlState::INSUFFICIENT_PRIVILEGE
         })
 }
 

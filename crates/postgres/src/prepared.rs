@@ -4,6 +4,7 @@ use arrow::datatypes::SchemaRef;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
+use crate::composites::Composites;
 use crate::values::{Column, schema_of, type_name};
 
 /// A statement that the server has parsed.
@@ -16,6 +17,10 @@ pub(crate) struct Prepared {
     pub(crate) schema: SchemaRef,
     /// Types of users among those of its columns and parameters.
     pub(crate) types: Vec<Type>,
+    /// The composites among them.
+    pub(crate) composites: Composites,
+    /// The statement as it was written, where it runs in the FROM of another one.
+    written: Option<Statement>,
 }
 
 /// Why a statement could not be prepared.
@@ -48,15 +53,41 @@ pub(crate) async fn prepare(client: &Client, text: &str, writes: bool) -> Result
         let columns = asked.map(|(asked, known)| {
             known.unwrap_or_else(|| Column::text_of(asked.name(), asked.type_(), asked.type_modifier()))
         });
-        return Ok(Prepared::of(in_text, columns.collect(), types));
+        let prepared = Prepared::new(in_text, columns.collect(), types);
+        return Ok(Prepared { written: Some(statement), ..prepared });
     }
-    Ok(Prepared::of(statement, known.into_iter().flatten().collect(), types))
+    Ok(Prepared::new(statement, known.into_iter().flatten().collect(), types))
 }
 
 impl Prepared {
-    fn of(statement: Statement, columns: Vec<Column>, types: Vec<Type>) -> Self {
-        Self { statement, schema: schema_of(&columns), columns, types }
+    fn new(statement: Statement, columns: Vec<Column>, types: Vec<Type>) -> Self {
+        let composites = Composites::new(&types);
+        Self { statement, schema: schema_of(&columns), columns, types, composites, written: None }
     }
+
+    /// Whether the server refuses to run the statement when its columns have changed. It does not notice changes of
+    /// members of composites, nor columns of a statement in FROM that were added or have other names.
+    pub(crate) fn is_checked_by_server(&self) -> bool {
+        self.written.is_none() && self.composites.is_empty()
+    }
+
+    /// Whether `text`, which this is the prepared form of, has these columns still. What it reads is locked
+    /// until the transaction ends, but for composite types that are no table's.
+    pub(crate) async fn is_current(&self, client: &Client, text: &str) -> Result<bool, tokio_postgres::Error> {
+        if self.is_checked_by_server() {
+            return Ok(true);
+        }
+        // Both leave together, the statement first: parsing it is what locks.
+        let both = futures::future::join(client.prepare(text), self.composites.are_current(client));
+        let (described, are_current) = both.await;
+        let known = self.written.as_ref().unwrap_or(&self.statement);
+        Ok(description(&described?).eq(description(known)) && are_current?)
+    }
+}
+
+/// Names, types and modifiers of the columns of `statement`.
+fn description(statement: &Statement) -> impl Iterator<Item = (&str, u32, i32)> {
+    statement.columns().iter().map(|column| (column.name(), column.type_().oid(), column.type_modifier()))
 }
 
 fn types_of_users(statement: &Statement) -> Vec<Type> {

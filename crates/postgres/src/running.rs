@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use futures::future::{FutureExt, MaybeDone, maybe_done};
+use futures::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
 use tidegate_core::{Error, ErrorKind};
 use tidegate_query::Parameter;
 
+use crate::composites::Composites;
 use crate::connect::Connected;
 use crate::lease::Lease;
 use crate::prepared::Prepared;
@@ -20,6 +21,8 @@ pub(crate) struct Running {
     lease: Lease,
     batches: BatchStream,
     prepared: Arc<Prepared>,
+    /// Whether its composite types were the same when its rows had been sent, where it has any: nothing locks them.
+    are_types_current: Option<Pin<Box<MaybeDone<AreCurrent>>>>,
     end: End,
 }
 
@@ -32,7 +35,9 @@ enum End {
 }
 
 /// Whether words that begin or end a transaction were understood.
-type Said = futures::future::BoxFuture<'static, Result<(), tokio_postgres::Error>>;
+type Said = BoxFuture<'static, Result<(), tokio_postgres::Error>>;
+
+type AreCurrent = BoxFuture<'static, Result<bool, tokio_postgres::Error>>;
 
 /// When a transaction is ended with which words.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +79,8 @@ impl Running {
             Ending::Behind(words) => (Some(Box::pin(maybe_done(said(connected.clone(), words.to_owned())))), None),
             Ending::Later(words) => (None, Some(words)),
         };
+        let mut are_types_current = (!prepared.composites.is_empty())
+            .then(|| Box::pin(maybe_done(are_current(connected.clone(), prepared.composites.clone()))));
         let rows = {
             let mut query = std::pin::pin!(connected.client().query_raw(&prepared.statement, bound));
             // Messages leave in the order in which they are first asked for.
@@ -87,6 +94,9 @@ impl Running {
                     let _ = begun.as_mut().poll(context);
                 }
                 let rows = query.as_mut().poll(context);
+                if let Some(current) = &mut are_types_current {
+                    let _ = current.as_mut().poll(context);
+                }
                 if let Some(end) = &mut sent {
                     let _ = end.as_mut().poll(context);
                 }
@@ -105,7 +115,10 @@ impl Running {
             }
         }
         match rows {
-            Ok(rows) => Ok(Self { lease, batches: BatchStream::new(rows, builder, context), prepared, end }),
+            Ok(rows) => {
+                let batches = BatchStream::new(rows, builder, context);
+                Ok(Self { lease, batches, prepared, are_types_current, end })
+            }
             Err(error) => {
                 drop(prepared);
                 Err((Failure::Server(error), free(lease, end).await))
@@ -115,7 +128,15 @@ impl Running {
 
     /// The next batch; none when there are no more rows.
     pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
-        self.batches.next().await
+        match self.batches.next().await {
+            // Values that do not have the form of their type are those of a type that has changed since it was read.
+            Err(Failure::Value(error))
+                if error.kind() == ErrorKind::Internal && !self.prepared.composites.is_empty() =>
+            {
+                Err(Failure::Value(types_changed().with_detail(error.detail().unwrap_or_default())))
+            }
+            next => next,
+        }
     }
 
     /// Whether all rows have been read.
@@ -125,9 +146,15 @@ impl Running {
 
     /// Ends the transaction after the last row, and gives the connection back.
     pub(crate) async fn finish(self) -> Result<(), Failure> {
-        let Self { mut lease, batches, prepared, end } = self;
+        let Self { mut lease, batches, prepared, mut are_types_current, end } = self;
         // A statement that nobody keeps is closed within its transaction, as a pooler wants it.
         drop((batches, prepared));
+        if let Some(current) = &mut are_types_current {
+            current.as_mut().await;
+            if !current.as_mut().take_output().unwrap_or(Ok(true)).map_err(Failure::Server)? {
+                return Err(Failure::Value(types_changed()));
+            }
+        }
         match end {
             End::Later(words) => lease.end(words).await.map_err(Failure::Server),
             End::Sent(mut end) => {
@@ -150,7 +177,7 @@ impl Running {
         if !matches!(failure, Failure::Server(_)) {
             return None;
         }
-        let Self { lease, batches, prepared, end } = self;
+        let Self { lease, batches, prepared, end, .. } = self;
         drop((batches, prepared));
         free(lease, end).await
     }
@@ -176,6 +203,15 @@ fn check_count(wanted: usize, came: usize) -> Result<(), Error> {
     }
     let message = format!("the statement has {wanted} placeholders, but {came} values came");
     Err(Error::new(ErrorKind::InvalidArguments, message))
+}
+
+/// Asks whether `composites` are the same still.
+fn are_current(connected: Arc<Connected>, composites: Composites) -> AreCurrent {
+    async move { composites.are_current(connected.client()).await }.boxed()
+}
+
+fn types_changed() -> Error {
+    Error::new(ErrorKind::Unavailable, "a composite type changed while its values were read").with_hint("Ask again.")
 }
 
 /// Sends `words`, and hears whether they were understood.

@@ -8,7 +8,6 @@ use tokio::sync::OnceCell;
 use tokio_postgres::error::SqlState;
 
 use crate::catalog;
-use crate::composites;
 use crate::error;
 use crate::explain::Explained;
 use crate::handlers::{Exchanges, failure};
@@ -93,7 +92,7 @@ impl Server {
     }
 
     /// The prepared form of an owner's `statement` that only reads, where its transaction may begin in the same breath:
-    /// the connection has prepared it already, nobody has to be said, and no type has to be looked at again.
+    /// the connection has prepared it already, nobody has to be said, and the server itself notices other columns.
     pub(crate) fn ready(
         &self,
         lease: &Lease,
@@ -106,7 +105,7 @@ impl Server {
             return Ok(None);
         }
         let known = session.known(identity.role.as_deref(), statement.text());
-        Ok(known.filter(|prepared| prepared.types.is_empty()))
+        Ok(known.filter(|prepared| prepared.is_checked_by_server()))
     }
 
     /// What the login role could do beyond reading.
@@ -154,10 +153,21 @@ impl Server {
         transaction: &Transaction,
         identity: &Identity,
     ) -> Result<Arc<Prepared>, Error> {
-        let prepared = self.prepare_once(lease, statement, transaction, identity).await?;
         let connected = lease.session()?.connected().clone();
+        let known = lease.session()?.known(identity.role.as_deref(), statement.text());
+        if let Some(known) = known {
+            lease.sends();
+            let is_current = known.is_current(connected.client(), statement.text()).await;
+            lease.rests();
+            match is_current {
+                Ok(true) => return Ok(known),
+                Ok(false) => lease.session()?.forget(identity.role.as_deref(), statement.text()),
+                Err(error) => return Err(self.with_nearest(&error, lease, statement, identity).await),
+            }
+        }
+        let prepared = self.prepare_anew(lease, statement, transaction, identity).await?;
         lease.sends();
-        let are_current = composites::are_current(connected.client(), &prepared.types).await;
+        let are_current = prepared.composites.are_current(connected.client()).await;
         lease.rests();
         if are_current.map_err(|error| error::of_own(&error, &self.database))? {
             return Ok(prepared);
@@ -167,26 +177,18 @@ impl Server {
             self.replace(lease).await?;
             lease.begin(transaction, identity).await?;
         } else {
-            lease.session()?.forget(identity.role.as_deref(), statement.text());
             connected.client().clear_type_cache();
         }
-        self.prepare_once(lease, statement, transaction, identity).await
+        self.prepare_anew(lease, statement, transaction, identity).await
     }
 
-    async fn prepare_once(
+    async fn prepare_anew(
         &self,
         lease: &mut Lease,
         statement: &Statement,
         transaction: &Transaction,
         identity: &Identity,
     ) -> Result<Arc<Prepared>, Error> {
-        let role = identity.role.as_deref();
-        let text = statement.text();
-        if !self.options.pooler
-            && let Some(known) = lease.session()?.known(role, text)
-        {
-            return Ok(known);
-        }
         let mut prepared = prepare_in(lease, statement).await?;
         if let Err(Refused::Server(error)) = &prepared
             && self.options.pooler
@@ -202,7 +204,9 @@ impl Server {
                 let prepared = Arc::new(prepared);
                 match self.options.pooler {
                     true => self.pool.types().remember(&prepared.types),
-                    false => lease.session()?.keep(role, text, prepared.clone()),
+                    false => {
+                        lease.session()?.keep(identity.role.as_deref(), statement.text(), prepared.clone());
+                    }
                 }
                 Ok(prepared)
             }

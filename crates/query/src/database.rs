@@ -46,7 +46,7 @@ pub trait Database: Send + Sync + 'static {
     /// nearest names), unknown columns (with the table's columns), mistyped expressions.
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error>;
 
-    /// The columns of the answer to `statement`, with less work than a plan where the database can.
+    /// The columns that the answer to `statement` has now, with less work than a plan where the database can.
     ///
     /// # Errors
     /// As [`Database::plan`].
@@ -84,7 +84,8 @@ pub trait Database: Send + Sync + 'static {
 /// A statement that is ready to run.
 #[async_trait]
 pub trait Plan: Send + Sync {
-    /// The columns of its answer.
+    /// The columns of its answer as far as they are known before it runs. A table may change until then: what describes
+    /// the rows is [`Rows::schema`].
     fn schema(&self) -> SchemaRef;
 
     /// The rows that the engine expects, if it can tell.
@@ -112,7 +113,7 @@ pub trait Plan: Send + Sync {
 
 /// An answer as a stream of record batches, pulled by its reader.
 pub struct Rows {
-    /// The columns.
+    /// The columns, as the execution has them.
     pub schema: SchemaRef,
     /// The batches, in order.
     pub batches: BoxStream<'static, Result<RecordBatch, Error>>,
@@ -130,6 +131,15 @@ impl Rows {
 pub struct Catalog {
     /// The tables.
     pub tables: Vec<TableEntry>,
+    /// What the owner should know about them as a whole, such as files that were merged or skipped: a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Catalog {
+    /// A catalog of `tables` about which there is nothing else to say.
+    pub fn of(tables: Vec<TableEntry>) -> Self {
+        Self { tables, notes: Vec::new() }
+    }
 }
 
 /// One table of a catalog.

@@ -49,6 +49,15 @@ pub fn output_schema(schema: &SchemaRef) -> Value {
     })
 }
 
+/// The first of the columns of `given` that the [`output_schema`] of `promised` does not describe.
+pub(crate) fn undescribed(promised: &SchemaRef, given: &SchemaRef) -> Option<String> {
+    let described = |schema: &SchemaRef| -> Vec<(String, Value)> {
+        unique_names(schema).into_iter().zip(schema.fields().iter().map(|field| field_schema(field))).collect()
+    };
+    let promised = described(promised);
+    described(given).into_iter().find(|column| !promised.contains(column)).map(|(name, _)| name)
+}
+
 /// What values of `field` are as JSON.
 fn field_schema(field: &Field) -> Value {
     match Meaning::of(field) {

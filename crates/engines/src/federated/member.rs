@@ -41,8 +41,7 @@ impl MemberTable {
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         }
         let sql = format!("SELECT {} FROM {} LIMIT 0", listed.join(", "), dialect.quote_table(name));
-        // As the principal itself: describing a statement is the owner's.
-        let given = member.plan(&Statement::parse(&sql, dialect)?, principal).await?.schema();
+        let given = member.describe(&Statement::parse(&sql, dialect)?, principal).await?;
         let schema = Arc::new(Schema::new(given.fields().iter().map(|field| asked(field)).collect::<Vec<_>>()));
         Ok(Self { member, name: name.to_owned(), schema, rows: None })
     }

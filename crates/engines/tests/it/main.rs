@@ -5,6 +5,7 @@
 //! - `changes`: new, changed and vanished files are seen.
 //! - `broken`: files that cannot be read hurt no other.
 //! - `walls`: nothing outside the paths is read, and nothing but reading is done.
+//! - `differential`: the same statements in PostgreSQL and over files.
 //! - `errors`: what a caller reads of its mistakes.
 //! - `functions`: bounds of functions that make or compute much out of little.
 //! - `plans`: what a plan tells before it runs.
@@ -21,6 +22,7 @@
 
 mod broken;
 mod changes;
+mod differential;
 mod errors;
 mod formats;
 mod functions;

@@ -1,13 +1,70 @@
 //! Aggregate and window functions.
+//!
+//! What DataFusion has with PostgreSQL's meaning stays. Calls that mean something else are planned as other calls
+//! ([`planner`]), or before that rewritten ([`hypothetical`]).
 
+mod average;
+mod extreme;
+mod hypothetical;
+mod ordered;
+mod planner;
+mod single_distinct;
+mod string_agg;
+mod sum;
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::functions_aggregate::{bool_and_or, count as counts};
 use datafusion::logical_expr::{AggregateUDF, WindowUDF};
+use datafusion::sql::sqlparser::ast;
+
+pub(crate) use average::average_spans;
+pub(crate) use planner::AggregatePlanner;
+pub(crate) use single_distinct::optimizer_rules;
 
 /// The aggregate functions. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<AggregateUDF> {
-    Vec::new()
+    let mut functions = vec![sum::function(), every()];
+    functions.extend(extreme::functions());
+    functions.extend(ordered::functions());
+    functions
 }
 
 /// The window functions. One with the name of a function of DataFusion takes its place.
 pub(crate) fn window_functions() -> Vec<WindowUDF> {
     Vec::new()
+}
+
+/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
+/// Inner expressions were rewritten before.
+pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
+    hypothetical::rewrite_syntax(expression)
+}
+
+fn every() -> AggregateUDF {
+    bool_and_or::bool_and_udaf().as_ref().clone().with_aliases(["every"])
+}
+
+fn count() -> Arc<AggregateUDF> {
+    counts::count_udaf()
+}
+
+/// What PostgreSQL calls a type, in messages.
+fn name_of(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
+        DataType::Boolean => "boolean".to_owned(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".to_owned(),
+        DataType::Date32 | DataType::Date64 => "date".to_owned(),
+        DataType::Time32(_) | DataType::Time64(_) => "time".to_owned(),
+        DataType::Timestamp(_, None) => "timestamp".to_owned(),
+        DataType::Timestamp(_, Some(_)) => "timestamptz".to_owned(),
+        DataType::Interval(_) => "interval".to_owned(),
+        number if number.is_numeric() => crate::number::name_of(number).to_owned(),
+        DataType::List(element) | DataType::LargeList(element) => format!("{}[]", name_of(element.data_type())),
+        DataType::Null => "unknown".to_owned(),
+        other => other.to_string(),
+    }
 }

@@ -1,23 +1,34 @@
-//! Arrays.
+//! Arrays: lists whose first element has the subscript 1.
 
-use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, ScalarUDF};
-use datafusion::sql::sqlparser::ast;
+mod compare;
+mod edit;
+mod element;
+mod function;
+mod operator;
+mod quantified;
+mod search;
+mod shape;
+mod subquery;
+mod syntax;
+mod text;
 
-use crate::operator::Operands;
+use datafusion::logical_expr::ScalarUDF;
+
+pub(crate) use operator::plan_operator;
+pub(crate) use syntax::rewrite_syntax;
+#[allow(unused_imports, reason = "casts of text call it")]
+pub(crate) use text::input;
+#[allow(unused_imports, reason = "casts to text call it")]
+pub(crate) use text::output;
+pub(crate) use text::text_lists;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    Vec::new()
-}
-
-/// The expression that the operator means for operands of these types; none if it is not of this family.
-pub(crate) fn plan_operator(_operands: &Operands<'_>) -> Result<Option<Expr>> {
-    Ok(None)
-}
-
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
-pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
-    Ok(())
+    let mut functions = edit::functions();
+    functions.extend(element::functions());
+    functions.extend(quantified::functions());
+    functions.extend(search::functions());
+    functions.extend(shape::functions());
+    functions.extend(text::functions());
+    functions
 }

@@ -1,22 +1,42 @@
 //! Casts: PostgreSQL's input, output and conversion functions.
+//!
+//! A cast that Arrow does otherwise than PostgreSQL becomes a call of [`Conversion`] once types are known
+//! ([`convert`]); types that DataFusion's planner does not know are rewritten before ([`rewrite_syntax`]).
 
+mod conversion;
+mod from_text;
+mod number;
+mod numeric;
+mod to_text;
+mod types;
+
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ScalarUDF};
-use datafusion::sql::sqlparser::ast;
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
+
+pub(crate) use conversion::Conversion;
+pub(crate) use number::{float, integer};
+pub(crate) use to_text::text_of;
+pub(crate) use types::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    Vec::new()
-}
-
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
-pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
-    Ok(())
+    vec![numeric::function(), types::uuid_function()]
 }
 
 /// The conversion function of PostgreSQL that `expression` means, if it is a cast that DataFusion does otherwise.
-pub(crate) fn convert(expression: Expr, _schema: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(Transformed::no(expression))
+pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::Cast(Cast { expr, field }) = expression else { return Ok(Transformed::no(expression)) };
+    let from = expr.get_type(schema)?;
+    if !conversion::is_of_postgres(&from, field.data_type())? {
+        return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
+    }
+    Ok(Transformed::yes(ScalarUDF::new_from_impl(Conversion::new(field.data_type().clone())).call(vec![*expr])))
+}
+
+/// Whether values of this type are text.
+pub(crate) fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

@@ -1,23 +1,47 @@
-//! JSON, kept as text.
+//! JSON: the types `json` and `jsonb` with their functions and operators.
 
-use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, ScalarUDF};
-use datafusion::sql::sqlparser::ast;
+mod build;
+mod document;
+mod elements;
+pub(crate) mod function;
+mod get;
+mod input;
+pub(crate) mod kind;
+mod modify;
+mod number;
+mod operator;
+mod ops;
+mod order;
+mod path;
+mod plan;
+mod reader;
+mod render;
+mod scalar;
+mod syntax;
+mod text;
+mod value;
 
-use crate::operator::Operands;
+use datafusion::logical_expr::ScalarUDF;
+
+pub(crate) use operator::plan_operator;
+pub(crate) use plan::{convert, ordered, shown};
+pub(crate) use render::key_text;
+pub(crate) use syntax::rewrite_syntax;
+
+/// Whether the function `name` returns a set in PostgreSQL, which is an array here.
+pub(crate) fn returns_set(name: &str) -> bool {
+    let kinds = ["json_", "jsonb_"];
+    let rest = kinds.iter().find_map(|kind| name.strip_prefix(kind));
+    matches!(rest, Some("array_elements" | "array_elements_text" | "each" | "each_text" | "object_keys" | "path_query"))
+}
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    Vec::new()
-}
-
-/// The expression that the operator means for operands of these types; none if it is not of this family.
-pub(crate) fn plan_operator(_operands: &Operands<'_>) -> Result<Option<Expr>> {
-    Ok(None)
-}
-
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
-pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
-    Ok(())
+    let mut functions = input::functions();
+    functions.extend(get::functions());
+    functions.extend(build::functions());
+    functions.extend(elements::functions());
+    functions.extend(modify::functions());
+    functions.extend(syntax::functions());
+    functions
 }

@@ -1,29 +1,95 @@
-//! Numbers.
+//! Numbers: arithmetic that does not wrap, exact numerics, rounding, and the functions of PostgreSQL over them.
+//!
+//! A numeric is a `Decimal128`. One whose number of digits PostgreSQL chooses by value (a quotient, an average) has
+//! [`FREE_SCALE`] digits after the point, or fewer where its digits before the point demand it.
 
+mod arithmetic;
+mod division;
+mod float;
+mod integer;
+mod literal;
+mod operator;
+mod rounding;
+mod sample;
+
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ScalarUDF};
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
-use crate::operator::Operands;
+pub(crate) use division::average_of;
+pub(crate) use literal::{decimal, invalid, numeric_literal};
+pub(crate) use operator::plan_operator;
+pub(crate) use rounding::as_numeric;
+
+/// Digits after the point of a numeric whose scale nothing declares.
+pub(crate) const FREE_SCALE: i8 = 20;
+/// The fewest of them.
+pub(crate) const FREE_SCALE_MIN: i8 = 16;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    Vec::new()
-}
-
-/// The expression that the operator means for operands of these types; none if it is not of this family.
-pub(crate) fn plan_operator(_operands: &Operands<'_>) -> Result<Option<Expr>> {
-    Ok(None)
+    let mut functions = float::functions();
+    functions.extend(integer::functions());
+    functions.extend(rounding::functions());
+    functions.extend(division::functions());
+    functions.extend(sample::functions());
+    functions
 }
 
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
 /// Inner expressions were rewritten before.
-pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
-    Ok(())
+pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
+    operator::rewrite_syntax(expression)
 }
 
 /// `expression` as arithmetic that fails on overflow, if it is arithmetic that would wrap.
-pub(crate) fn check_overflow(expression: Expr, _schema: &DFSchema) -> Result<Transformed<Expr>> {
-    Ok(Transformed::no(expression))
+pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    use Operator::{Divide, Minus, Modulo, Multiply, Plus};
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Plus | Minus | Multiply | Divide | Modulo), right }) => {
+            let (left_type, right_type) = (left.get_type(schema)?, right.get_type(schema)?);
+            if left_type == right_type && arithmetic::needs_check(&left_type) {
+                return Ok(Transformed::yes(arithmetic::checked(op, *left, *right)));
+            }
+            if op == Divide && (left_type.is_decimal() || right_type.is_decimal()) {
+                return Ok(Transformed::yes(division::quotient(*left, *right)));
+            }
+            Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+        }
+        Expr::Negative(operand) if operand.get_type(schema)?.is_integer() => {
+            Ok(Transformed::yes(arithmetic::checked_negation(*operand)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Whether the scale of a numeric of this type was chosen here, so that its trailing zeros mean nothing.
+pub(crate) fn has_free_scale(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal128(38, scale) if (FREE_SCALE_MIN..=FREE_SCALE).contains(scale))
+}
+
+/// The numeric that a scale of its own was never declared for, with `integer_digits` digits before the point.
+pub(crate) fn free_numeric(integer_digits: i16) -> DataType {
+    let scale = (38 - integer_digits).clamp(i16::from(FREE_SCALE_MIN), i16::from(FREE_SCALE));
+    DataType::Decimal128(38, i8::try_from(scale).unwrap_or(FREE_SCALE_MIN))
+}
+
+/// PostgreSQL's error for a number that its type cannot hold.
+pub(crate) fn out_of_range(data_type: &DataType) -> DataFusionError {
+    DataFusionError::Execution(format!("{} out of range", name_of(data_type)))
+}
+
+/// What PostgreSQL calls a type of numbers.
+pub(crate) fn name_of(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",
+        DataType::UInt16 | DataType::Int32 => "integer",
+        DataType::UInt32 | DataType::Int64 | DataType::UInt64 => "bigint",
+        DataType::Float16 | DataType::Float32 => "real",
+        DataType::Float64 => "double precision",
+        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric",
+        _ => "value",
+    }
 }

@@ -4,10 +4,23 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{Expr, Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, VisitMut, VisitorMut};
 
-use crate::{array, cast, json, number, text, time};
+mod aliases;
+mod forms;
+mod names;
+mod parse;
+mod relation;
+mod rows;
+mod sample;
+mod series;
+pub(crate) mod set_returning;
+
+pub use aliases::shown_schema;
+
+use crate::{aggregate, array, cast, json, number, text, time};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: what is rewritten calls functions
 /// that the policy does not know.
@@ -15,27 +28,66 @@ use crate::{array, cast, json, number, text, time};
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement) -> Result<()> {
-    match VisitMut::visit(statement, &mut Syntax) {
+    broken_off(VisitMut::visit(statement, &mut Forms))?;
+    if let Statement::Query(query) = statement {
+        aliases::name_columns(query);
+    }
+    broken_off(VisitMut::visit(statement, &mut Syntax))
+}
+
+fn broken_off(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
+    match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
 }
 
+fn go_on(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
+    result.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
+}
+
+/// The scalar functions that only statements of ours call.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    vec![series::series()]
+}
+
 /// The planners of what may stand in FROM.
 pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
-    Vec::new()
+    vec![Arc::new(relation::FromPlanner)]
+}
+
+/// Rewrites queries and what stands in FROM, outer ones first.
+struct Forms;
+
+impl VisitorMut for Forms {
+    type Break = Box<DataFusionError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        go_on(forms::rewrite_query(query))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        go_on(forms::rewrite_factor(factor))
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        go_on(forms::rewrite_subquery(expression))
+    }
 }
 
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Each rewrites what is its own.
-const FAMILIES: [RewriteSyntax; 6] = [
+const FAMILIES: [RewriteSyntax; 9] = [
+    rows::rewrite_comparison,
+    forms::rewrite_rows,
     time::rewrite_syntax,
     text::rewrite_syntax,
     json::rewrite_syntax,
     array::rewrite_syntax,
     number::rewrite_syntax,
     cast::rewrite_syntax,
+    aggregate::rewrite_syntax,
 ];
 
 /// Rewrites expressions, inner ones first.

@@ -1,4 +1,30 @@
 //! Dates, times, intervals and time zones.
+//!
+//! A `timestamp` is microseconds since 1970 without a zone, a `timestamptz` the same in UTC, a `date` days, a `time`
+//! microseconds of the day, an `interval` months, days and nanoseconds, of which microseconds count. The session's zone
+//! is UTC. Functions take columns of any unit; what they give has PostgreSQL's.
+
+mod abbreviations;
+mod calendar;
+mod column;
+mod convert;
+mod field;
+mod format;
+mod function;
+pub(crate) mod input;
+mod interval;
+mod kind;
+mod make;
+mod now;
+mod operator;
+pub(crate) mod output;
+mod span;
+mod syntax;
+mod truncate;
+mod types;
+mod unit;
+mod zone;
+mod zoned;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, ScalarUDF};
@@ -6,18 +32,28 @@ use datafusion::sql::sqlparser::ast;
 
 use crate::operator::Operands;
 
+pub(crate) use convert::{convert, is_conversion};
+pub(crate) use types::plan_type;
+
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    Vec::new()
+    let mut functions = vec![truncate::date_trunc(), field::extract(), field::date_part(), zoned::timezone()];
+    functions.extend(operator::functions());
+    functions.extend(now::functions());
+    functions.extend(make::functions());
+    functions.extend(span::functions());
+    functions.extend(convert::functions());
+    functions.extend(format::functions());
+    functions
 }
 
 /// The expression that the operator means for operands of these types; none if it is not of this family.
-pub(crate) fn plan_operator(_operands: &Operands<'_>) -> Result<Option<Expr>> {
-    Ok(None)
+pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
+    operator::plan(operands)
 }
 
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
 /// Inner expressions were rewritten before.
-pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
-    Ok(())
+pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
+    syntax::rewrite(expression)
 }

@@ -5,6 +5,7 @@
 mod answers; // Rows, errors, catalogs, plans.
 mod attempts; // What gets out of a transaction that only reads, and past a role that may only read.
 mod cancellation; // What stops a statement, and what becomes of its connection.
+mod changes; // Tables, views and types that change between two runs of one statement.
 mod cluster; // A server of a test's own.
 mod connect; // Connection strings, and connections with everything that can be wrong with them.
 mod handlers_install; // The schema of handlers: made, renewed, taken away, and nothing else touched.

@@ -1,4 +1,4 @@
-//! Record batches as callers read them: through the executor, from a database that has them in memory.
+//! Answers as callers read them, through the executor: of a database, or of record batches in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,16 +17,21 @@ use tidegate_query::{Catalog, Column, Database, Executor, Format, Mode, Plan, Qu
 
 /// `batches` in `format`.
 pub(crate) async fn shown(batches: Vec<RecordBatch>, format: Format) -> String {
-    let database = Arc::new(InMemory(batches));
+    let statement = Statement::parse("SELECT 1", SqlDialect::DataFusion).unwrap();
+    answer(Arc::new(InMemory(batches)), statement, format).await.unwrap()
+}
+
+/// What `database` answers to `statement`, in `format`.
+pub(crate) async fn answer(database: Arc<dyn Database>, statement: Statement, format: Format) -> Result<String, Error> {
     let handler = handler_fn(move |job, reply| {
         let question = Question {
             database: database.clone(),
-            statement: Statement::parse("SELECT 1", SqlDialect::DataFusion).unwrap(),
+            statement: statement.clone(),
             max_rows: None,
             format,
             extract: None,
             mode: Mode::Streaming,
-            structured: false,
+            structured: None,
             more: None,
             rest: tidegate_query::Rest::Lost,
         };
@@ -44,11 +49,11 @@ pub(crate) async fn shown(batches: Vec<RecordBatch>, format: Format) -> String {
     while let Some(event) = reply.next().await {
         match event {
             ReplyEvent::Chunk(Chunk::Text(text) | Chunk::Block(Content::Text { text, .. })) => out.push_str(&text),
-            ReplyEvent::End(Outcome::Failed(error)) => panic!("{error}"),
+            ReplyEvent::End(Outcome::Failed(error)) => return Err(error),
             _ => {}
         }
     }
-    out
+    Ok(out)
 }
 
 /// The rows of `batches`, each value as the JSON that stands in an answer.

@@ -42,7 +42,10 @@ impl Executor {
         let mark = job.screen().map_or("", |screen| screen.mark());
         let shape = format!("{:?} {:?} {policies} {mark}", question.max_rows, question.extract);
         let key = CacheKey::of(&question.statement, question.database.name(), version, &shape, job);
-        Known { key: Some(key), result: store.remembered(&key, age, job.caller()) }
+        let result = store.remembered(&key, age, job.caller());
+        // One from before a table changed may not conform to the output schema of today.
+        let result = result.filter(|result| question.check_promised(result.schema()).is_ok());
+        Known { key: Some(key), result }
     }
 
     /// Answers `question` with the rows of `result`.
@@ -59,7 +62,7 @@ impl Executor {
         let progress = Progress::new(job, reply);
         let prospect = Prospect { progress: &progress, rows_max: None, form, is_list, started: Instant::now() };
         let is_linked = matches!(question.rest, Rest::Kept { linked: true, .. });
-        let place = Place { store, result, row: 0, is_linked, is_structured: question.structured };
+        let place = Place { store, result, row: 0, is_linked, is_structured: question.structured.is_some() };
         job.keep_in(result.head().id.uri());
         let mut metadata = place.answer(&prospect).await?;
         metadata.insert("dev.tidegate/cached".to_owned(), true.into());

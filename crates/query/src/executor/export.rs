@@ -11,6 +11,7 @@ use super::continuation::{no_store, question_of};
 use super::flow::{Batches, Kind, or_cancelled};
 use super::{Executor, Question, Rest, RunningQuery};
 use crate::answer::{Progress, Stage, stored_result_link};
+use crate::database::Rows;
 use crate::distinct::Distinct;
 use crate::format::{Facts, Format, cells, list_writer, writer};
 use crate::secrets::screened;
@@ -54,13 +55,14 @@ impl Executor {
         }
         let progress = Progress::new(job, reply);
         let plan = self.planned(&question, &progress).await?;
-        let schema = plan.schema();
-        let kind = Kind::of(question.extract.as_deref(), &schema)?;
+        Kind::of(question.extract.as_deref(), &plan.schema())?;
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
         progress.enter(Stage::Running).await?;
-        let rows = or_cancelled(job, progress.during(plan.run(job))).await?.batches;
-        let rows = progress.counting(screened(rows, job));
+        let Rows { schema, batches } = or_cancelled(job, progress.during(plan.run(job))).await?;
+        let kind = Kind::of(question.extract.as_deref(), &schema)?;
         let schema = kind.schema(&schema);
+        question.check_promised(&schema)?;
+        let rows = progress.counting(screened(batches, job));
         let is_list = kind.is_list();
         let rows = match kind {
             Kind::Values(distinct) => values(rows, distinct),
@@ -139,7 +141,7 @@ impl Preview<'_> {
         if is_linked {
             self.reply.block(stored_result_link(&uri)).await?;
         }
-        if self.question.structured {
+        if self.question.structured.is_some() {
             self.reply.structured_text(self.structured(&batches)).await?;
         } else if self.job.format().is_some() {
             self.reply.structured(&self.store.manifest(self.result, Some(self.job.caller()))).await?;

@@ -8,17 +8,19 @@ mod flow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use arrow::datatypes::SchemaRef;
 use tidegate_core::event::{Event, Events};
 use tidegate_core::{Error, ErrorKind, Job, Metadata, ReplySender};
 
 use self::continuation::Keeper;
 use self::flow::{Flow, Kind, or_cancelled};
-use crate::answer::{Hints, Progress, Prospect, Stage};
+use crate::answer::{Answer, Hints, Progress, Prospect, Stage};
 use crate::database::{Database, Plan, Rows};
 use crate::format::{Form, Format};
 use crate::secrets::screened;
 use crate::statement::Statement;
 use crate::store::ResultStore;
+use crate::structured::undescribed;
 use crate::uses::Uses;
 
 pub use self::continuation::{Page, question_of};
@@ -78,13 +80,25 @@ pub struct Question {
     pub extract: Option<String>,
     /// When rows leave.
     pub mode: Mode,
-    /// Whether the rows are wanted as data too, beside their text.
-    pub structured: bool,
+    /// The columns that an output schema promises, where the rows are wanted as data too, beside their text.
+    pub structured: Option<SchemaRef>,
     /// How to ask for the rest when the budget ends the answer: a sentence. Without it the caller is told of the
     /// arguments that the built-in tools have.
     pub more: Option<String>,
     /// What becomes of rows that do not fit inline.
     pub rest: Rest,
+}
+
+impl Question {
+    /// Refuses an answer with `columns` that its output schema does not describe, as after a change of a table.
+    fn check_promised(&self, columns: &SchemaRef) -> Result<(), Error> {
+        let promised = self.structured.as_ref();
+        let Some(name) = promised.and_then(|promised| undescribed(promised, columns)) else { return Ok(()) };
+        let message =
+            format!("the output schema does not describe the column {name:?} of the answer: a table has changed");
+        Err(Error::new(ErrorKind::Unavailable, message)
+            .with_hint("The owner of the node must load its configuration again; until then, ask the table itself."))
+    }
 }
 
 /// Where the rows go.
@@ -203,19 +217,31 @@ impl Executor {
         }
         let progress = Progress::new(job, reply);
         let plan = self.planned(&question, &progress).await?;
-        let schema = plan.schema();
         let form = Form::of(question.format, job.format());
-        let batch = runs_in_batch(question.mode, form, plan.as_ref());
-        let kind = Kind::of(question.extract.as_deref(), &schema)?;
-        let is_list = kind.is_list();
+        // Refused before anything runs.
+        Kind::of(question.extract.as_deref(), &plan.schema())?;
+        let is_list = question.extract.is_some();
+        let holding = is_list || runs_in_batch(question.mode, form, plan.as_ref());
         let prospect = Prospect { progress: &progress, rows_max: question.max_rows, form, is_list, started };
-        let mut answer = kind.answer(&prospect, &schema, batch || is_list)?;
-        if question.structured {
-            answer = answer.with_structured(&kind.schema(&schema));
+        let begin = |schema: &SchemaRef| -> Result<(Kind, Answer<'_>), Error> {
+            let kind = Kind::of(question.extract.as_deref(), schema)?;
+            let mut answer = kind.answer(&prospect, schema, holding)?;
+            if question.structured.is_some() && matches!(form, Form::Content(_)) {
+                let columns = kind.schema(schema);
+                question.check_promised(&columns)?;
+                answer = answer.with_structured(&columns);
+            }
+            Ok((kind, answer))
+        };
+        if question.statement.transaction().writes {
+            // An answer that cannot be given is refused before anything is written.
+            begin(&plan.schema())?;
         }
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
         progress.enter(Stage::Running).await?;
-        let rows = or_cancelled(job, progress.during(plan.run(job))).await?;
+        let Rows { schema, batches } = or_cancelled(job, progress.during(plan.run(job))).await?;
+        // Not the columns of the plan: a table may have changed since it was made.
+        let (kind, answer) = begin(&schema)?;
         let more = |built_in: &str| question.more.clone().unwrap_or_else(|| built_in.to_owned());
         let hints = Hints {
             noun: kind.noun(),
@@ -226,7 +252,7 @@ impl Executor {
             before: 0,
         };
         let keeper = Keeper::of(self.store.as_ref(), &question, form, known.key, job);
-        let batches = screened(rows.batches, job);
+        let batches = screened(batches, job);
         Flow { batches, kind, answer, hints, keeper, schema, progress: &progress }.deliver().await
     }
 

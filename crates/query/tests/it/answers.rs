@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arrow::array::StringArray;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use serde_json::Value;
 use tidegate_core::{Budget, Error, ErrorKind, Outcome, ReplyEvent};
 use tidegate_query::{Format, Mode};
@@ -232,4 +232,24 @@ async fn a_reader_that_goes_away_stops_the_query() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("the query still runs");
+}
+
+/// A table may change between planning and running.
+#[tokio::test]
+async fn names_are_those_of_the_execution() {
+    let numbers = || Arc::new(Int64Array::from(vec![7])) as ArrayRef;
+    let (before, now) = (batch(&[("salary", numbers()), ("bonus", numbers())]), batch(&[("bonus", numbers())]));
+    let fake = Fake { planned: Some(before.schema()), ..Fake::of(vec![now.clone()]) };
+    let wishes = Wishes { format: Format::Ndjson, ..Wishes::default() };
+    assert_eq!(ask(&fake, &wishes).await.blocks, ["{\"bonus\":7}\n"]);
+    let extract = |column: &str| Wishes { extract: Some(column.to_owned()), ..wishes.clone() };
+    assert_eq!(ask(&fake, &extract("bonus")).await.blocks, ["7\n"]);
+    assert_eq!(ask(&fake, &extract("salary")).await.failure.unwrap().kind(), ErrorKind::InvalidArguments);
+    // What an output schema does not describe is refused; that a column has gone it allows.
+    let promised = |columns: &RecordBatch| Wishes { structured: Some(columns.schema()), ..wishes.clone() };
+    assert!(ask(&fake, &promised(&before)).await.failure.is_none());
+    let more = Fake { planned: Some(now.schema()), ..Fake::of(vec![before]) };
+    let refused = ask(&more, &promised(&now)).await;
+    assert!(refused.blocks.is_empty());
+    assert!(refused.failure.unwrap().to_string().contains("\"salary\""));
 }

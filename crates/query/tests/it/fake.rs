@@ -23,6 +23,8 @@ use tidegate_query::{
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) batches: Vec<RecordBatch>,
+    /// What its plan says of the columns; none for what they are.
+    pub(crate) planned: Option<SchemaRef>,
     /// Comes after the batches.
     pub(crate) failure: Option<fn() -> Error>,
     /// Comes before each batch.
@@ -45,6 +47,7 @@ impl Fake {
         let dialect = SqlDialect::DataFusion;
         Self {
             batches,
+            planned: None,
             failure: None,
             delay: None,
             is_blocking: false,
@@ -154,7 +157,7 @@ impl Database for Fake {
 #[async_trait]
 impl Plan for Fake {
     fn schema(&self) -> SchemaRef {
-        self.batches[0].schema()
+        self.planned.clone().unwrap_or_else(|| self.batches[0].schema())
     }
 
     fn estimated_rows(&self) -> Option<u64> {
@@ -175,7 +178,7 @@ impl Plan for Fake {
 
     async fn run(self: Box<Self>, _job: &Arc<tidegate_core::Job>) -> Result<Rows, Error> {
         self.runs.fetch_add(1, Ordering::Relaxed);
-        let schema = self.schema();
+        let schema = self.batches[0].schema();
         let items: Vec<Result<RecordBatch, Error>> =
             self.batches.into_iter().map(Ok).chain(self.failure.map(|failure| Err(failure()))).collect();
         let (delay, guard) = (self.delay, Stopped(self.stopped));
@@ -235,6 +238,8 @@ pub(crate) struct Wishes {
     pub(crate) max_rows: Option<u64>,
     pub(crate) format: Format,
     pub(crate) extract: Option<String>,
+    /// The columns of an output schema.
+    pub(crate) structured: Option<SchemaRef>,
     pub(crate) mode: Mode,
     pub(crate) budget: Budget,
     /// The form of a body.
@@ -248,6 +253,7 @@ impl Default for Wishes {
             max_rows: None,
             format: Format::Mcp,
             extract: None,
+            structured: None,
             mode: Mode::Streaming,
             budget: Budget::default(),
             body: None,
@@ -282,7 +288,7 @@ pub(crate) fn start(fake: &Fake, wishes: &Wishes) -> (tidegate_core::Reply, impl
             format: wanted.format,
             extract: wanted.extract,
             mode: wanted.mode,
-            structured: false,
+            structured: wanted.structured,
             more: None,
             rest: Rest::Lost,
         };

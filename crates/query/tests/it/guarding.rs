@@ -276,7 +276,7 @@ async fn statements_are_named_to_the_audit_log() {
                 format: Format::Mcp,
                 extract: None,
                 mode: Mode::Auto,
-                structured: false,
+                structured: None,
                 more: None,
                 rest: Rest::Lost,
             };

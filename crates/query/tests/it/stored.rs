@@ -100,7 +100,7 @@ impl Scene {
                     format: Format::Mcp,
                     extract: None,
                     mode: Mode::Streaming,
-                    structured: false,
+                    structured: None,
                     more: None,
                     rest: Rest::Kept { linked: true, cached: argument("no_cache") != true },
                 };

@@ -132,7 +132,7 @@ impl Node {
                 format,
                 extract: extract.clone(),
                 mode: Mode::Streaming,
-                structured: false,
+                structured: None,
                 more: None,
                 rest: tidegate_query::Rest::Lost,
             };

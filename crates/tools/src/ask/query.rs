@@ -44,7 +44,7 @@ impl Handler for Query {
             format,
             extract,
             mode,
-            structured: false,
+            structured: None,
             more: None,
             rest: Rest::default(),
         };

@@ -66,7 +66,7 @@ impl Handler for Sql {
             max_rows: paging.rows_max(max_rows, MAX_ROWS_DEFAULT),
             format: shape.format()?,
             extract: shape.extract,
-            structured: false,
+            structured: None,
             more: None,
             rest: Rest::default(),
             mode: mode.as_deref().map_or(Ok(Mode::Auto), Mode::parse)?,

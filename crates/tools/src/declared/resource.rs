@@ -193,7 +193,7 @@ impl Handler for Ask {
             format: self.format,
             extract: None,
             mode: Mode::Auto,
-            structured: false,
+            structured: None,
             rest: Rest::default(),
             more: Some("A tool can be asked for the rest.".to_owned()),
         };

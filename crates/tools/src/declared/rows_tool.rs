@@ -88,7 +88,7 @@ impl<S: RowsSource> RowsHandler<S> {
             format: wanted.format()?,
             extract: wanted.extract,
             mode: Mode::Auto,
-            structured: false,
+            structured: None,
             more: Some("Ask for less with other arguments.".to_owned()),
             rest: Rest::default(),
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
@@ -77,7 +78,7 @@ impl SqlTool {
         let inline = self.limits.inline.or(limits.inline).unwrap_or_default();
         let columns = columns.filter(|_| inline.bytes.is_some_and(|max| max <= STRUCTURED_BYTES_MAX));
         let access = node.databases.tenancy().restrict(question.database.name(), self.access);
-        let handler = Arc::new(Ask { node: node.clone(), question, asked, consent, structured: columns.is_some() });
+        let handler = Arc::new(Ask { node: node.clone(), question, asked, consent, columns: columns.clone() });
         let mut tool = Tool::new(self.name, self.description, handler)
             .with_annotations(annotations(self.annotations, self.transaction.writes))
             .with_access(access)
@@ -166,14 +167,15 @@ struct Ask {
     question: DeclaredQuestion,
     asked: AskedParameters,
     consent: Option<Consent>,
-    structured: bool,
+    /// Those that the output schema promises; none where it promises nothing.
+    columns: Option<SchemaRef>,
 }
 
 #[async_trait]
 impl Handler for Ask {
     async fn handle(&self, job: Arc<Job>, reply: ReplySender) -> Result<Metadata, Error> {
         let (shape, paging): (Shape, Paging) = (arguments(&job)?, arguments(&job)?);
-        if let Some(page) = paging.page(&self.node, shape.format()?, self.structured, &job, &reply).await {
+        if let Some(page) = paging.page(&self.node, shape.format()?, self.columns.is_some(), &job, &reply).await {
             return page;
         }
         let format = shape.format()?;
@@ -189,7 +191,7 @@ impl Handler for Ask {
             format,
             extract: shape.extract,
             mode: Mode::Auto,
-            structured: self.structured,
+            structured: self.columns.clone(),
             more: Some("Ask for less with other arguments.".to_owned()),
             rest: Rest::default(),
         };

@@ -60,8 +60,10 @@ const FENCES: &[(&[&str], &[&str])] = &[
     (&["rusqlite"], &["tidegate-sqlite"]),
 ];
 
-/// What examples and tests name: hosts of their own mount our router in theirs, and a file has to be there to be asked.
-const EXAMPLES_AND_TESTS_NAME: &[(&str, &str)] = &[("tidegate", "axum"), ("tidegate", "rusqlite")];
+/// What examples and tests name: hosts of their own mount our router in theirs, a file has to be there to be asked, and
+/// the embedded engine is compared with PostgreSQL.
+const EXAMPLES_AND_TESTS_NAME: &[(&str, &str)] =
+    &[("tidegate", "axum"), ("tidegate", "rusqlite"), ("tidegate-engines", "tokio-postgres")];
 
 /// Crates that build without the data side, so that work on them compiles in seconds.
 const WITHOUT_DATA: &[&str] =

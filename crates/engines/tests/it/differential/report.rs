@@ -1,0 +1,90 @@
+//! The result of a run, as a table by area and a list of what failed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::Judged;
+use super::compare::Outcome;
+
+const HEADER: [&str; 9] =
+    ["equal", "named", "refused", "mute", "different", "internal", "wider", "looser", "statements"];
+
+fn place_of(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Equal => 0,
+        Outcome::Named => 1,
+        Outcome::Refused => 2,
+        Outcome::Mute => 3,
+        Outcome::Different(_) => 4,
+        Outcome::Internal => 5,
+        Outcome::Wider => 6,
+        Outcome::Looser => 7,
+    }
+}
+
+/// Counts of outcomes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    counts: [usize; 8],
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        self.counts[place_of(outcome)] += 1;
+    }
+
+    fn statements(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
+    /// Statements with an answer that PostgreSQL gives too, or one that is right where it overflows.
+    fn answered(&self) -> usize {
+        self.counts[0] + self.counts[1] + self.counts[6]
+    }
+}
+
+/// What a run found.
+pub(crate) struct Report {
+    pub(crate) text: String,
+    /// What fails the test.
+    pub(crate) failures: Vec<String>,
+    pub(crate) total: Tally,
+}
+
+impl Report {
+    pub(crate) fn new(judged: &[Judged]) -> Self {
+        let mut areas: BTreeMap<&str, Tally> = BTreeMap::new();
+        let mut total = Tally::default();
+        for statement in judged {
+            areas.entry(&statement.statement.area).or_default().add(&statement.outcome);
+            total.add(&statement.outcome);
+        }
+        let mut text = format!("{:<24}", "area");
+        HEADER.iter().for_each(|name| write!(text, "{name:>11}").unwrap());
+        for (area, tally) in areas.iter().map(|(area, tally)| (*area, tally)).chain([("all", &total)]) {
+            write!(text, "\n{area:<24}").unwrap();
+            tally.counts.iter().chain([&tally.statements()]).for_each(|count| write!(text, "{count:>11}").unwrap());
+        }
+        writeln!(text, "\n\n{:.1} % answered as PostgreSQL answers", total.share() * 100.0).unwrap();
+        let failures: Vec<String> = judged.iter().filter(|judged| judged.fails()).map(Judged::shown).collect();
+        let others = |outcome: &Outcome| matches!(outcome, Outcome::Mute | Outcome::Looser | Outcome::Refused);
+        let others = judged.iter().filter(|judged| !judged.fails() && others(&judged.outcome));
+        let others: Vec<String> = others.map(Judged::shown).collect();
+        writeln!(text, "\n==== {} failures ====\n\n{}", failures.len(), failures.join("\n")).unwrap();
+        writeln!(
+            text,
+            "\n==== {} refused or answered where PostgreSQL fails ====\n\n{}",
+            others.len(),
+            others.join("\n")
+        )
+        .unwrap();
+        Self { text, failures, total }
+    }
+}
+
+impl Tally {
+    /// The share of statements that are answered.
+    pub(crate) fn share(&self) -> f64 {
+        self.answered() as f64 / self.statements().max(1) as f64
+    }
+}

@@ -1,0 +1,163 @@
+//! `rank`, `dense_rank`, `percent_rank` and `cume_dist` of a row that is not there: `rank(5) WITHIN GROUP (ORDER BY x)`.
+//!
+//! They count rows, so they become counts.
+
+use datafusion::common::{Result, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, OrderByExpr, Value,
+};
+
+/// Rewrites a call about a hypothetical row into counts.
+pub(super) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expression else { return Ok(()) };
+    if function.within_group.is_empty() || function.over.is_some() {
+        return Ok(());
+    }
+    let [name] = function.name.0.as_slice() else { return Ok(()) };
+    let name = name.as_ident().map(|name| name.value.to_ascii_lowercase()).unwrap_or_default();
+    if !matches!(name.as_str(), "rank" | "dense_rank" | "percent_rank" | "cume_dist") {
+        return Ok(());
+    }
+    let keys = keys(&name, function)?;
+    let filter = function.filter.take().map(|filter| *filter);
+    *expression = Expr::Nested(Box::new(counts(&name, &keys, filter.as_ref())));
+    Ok(())
+}
+
+/// A key of the order, and what the hypothetical row has there.
+struct Key {
+    expr: Expr,
+    value: Expr,
+    is_descending: bool,
+    nulls_first: bool,
+}
+
+fn keys(name: &str, function: &Function) -> Result<Vec<Key>> {
+    let FunctionArguments::List(list) = &function.args else { return plan_err!("{name} needs a value to rank") };
+    if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
+        return plan_err!("cannot use DISTINCT with WITHIN GROUP");
+    }
+    if list.args.len() != function.within_group.len() {
+        return plan_err!(
+            "{name} has {} values for {} columns of WITHIN GROUP (ORDER BY …); it needs one for each: \
+             {name}(1, 'a') WITHIN GROUP (ORDER BY x, y)",
+            list.args.len(),
+            function.within_group.len()
+        );
+    }
+    let pair = |(argument, key): (&FunctionArg, &OrderByExpr)| {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument else {
+            return plan_err!("{name} has values as arguments: {name}(1) WITHIN GROUP (ORDER BY x)");
+        };
+        let is_descending = key.options.asc == Some(false);
+        Ok(Key {
+            expr: nested(key.expr.clone()),
+            value: nested(value.clone()),
+            is_descending,
+            nulls_first: key.options.nulls_first.unwrap_or(is_descending),
+        })
+    };
+    list.args.iter().zip(&function.within_group).map(pair).collect()
+}
+
+fn counts(name: &str, keys: &[Key], filter: Option<&Expr>) -> Expr {
+    let before = || count(None, and_filter(precedes(keys), filter));
+    match name {
+        "rank" => binary(number("1"), BinaryOperator::Plus, before()),
+        "dense_rank" => {
+            let row = call("struct", keys.iter().map(|key| key.expr.clone()).collect());
+            binary(number("1"), BinaryOperator::Plus, count(Some(row), and_filter(precedes(keys), filter)))
+        }
+        "percent_rank" => {
+            let rows = count(None, filter.cloned());
+            let rows = call("nullif", vec![rows, number("0")]);
+            let share = binary(double(before()), BinaryOperator::Divide, double(rows));
+            double(call("coalesce", vec![share, number("0")]))
+        }
+        _ => {
+            let peers = keys.iter().map(same).reduce(|left, right| binary(left, BinaryOperator::And, right));
+            let reached = match peers {
+                Some(peers) => nested(binary(precedes(keys), BinaryOperator::Or, peers)),
+                None => precedes(keys),
+            };
+            let reached = binary(number("1"), BinaryOperator::Plus, count(None, and_filter(reached, filter)));
+            let rows = binary(number("1"), BinaryOperator::Plus, count(None, filter.cloned()));
+            binary(double(nested(reached)), BinaryOperator::Divide, double(nested(rows)))
+        }
+    }
+}
+
+/// Whether a row comes before the hypothetical one.
+fn precedes(keys: &[Key]) -> Expr {
+    let Some((first, rest)) = keys.split_first() else { return Expr::Value(Value::Boolean(false).into()) };
+    let op = if first.is_descending { BinaryOperator::Gt } else { BinaryOperator::Lt };
+    let by_value = binary(first.expr.clone(), op, first.value.clone());
+    let (null, not_null) = if first.nulls_first { (&first.expr, &first.value) } else { (&first.value, &first.expr) };
+    let by_null =
+        binary(Expr::IsNull(Box::new(null.clone())), BinaryOperator::And, Expr::IsNotNull(Box::new(not_null.clone())));
+    let mut before = binary(by_value, BinaryOperator::Or, nested(by_null));
+    if !rest.is_empty() {
+        let later = binary(same(first), BinaryOperator::And, precedes(rest));
+        before = binary(before, BinaryOperator::Or, nested(later));
+    }
+    nested(before)
+}
+
+fn same(key: &Key) -> Expr {
+    Expr::IsNotDistinctFrom(Box::new(key.expr.clone()), Box::new(key.value.clone()))
+}
+
+fn and_filter(condition: Expr, filter: Option<&Expr>) -> Option<Expr> {
+    Some(match filter {
+        Some(filter) => binary(condition, BinaryOperator::And, nested(filter.clone())),
+        None => condition,
+    })
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.to_owned(), false).into())
+}
+
+fn double(expr: Expr) -> Expr {
+    let data_type = DataType::DoublePrecision;
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// `count(*)`, or `count(DISTINCT argument)`.
+fn count(distinct: Option<Expr>, filter: Option<Expr>) -> Expr {
+    let duplicate_treatment = distinct.as_ref().map(|_| DuplicateTreatment::Distinct);
+    let argument = distinct.map_or(FunctionArgExpr::Wildcard, FunctionArgExpr::Expr);
+    function("count", vec![FunctionArg::Unnamed(argument)], duplicate_treatment, filter)
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    function(name, args, None, None)
+}
+
+fn function(
+    name: &str,
+    args: Vec<FunctionArg>,
+    duplicate_treatment: Option<DuplicateTreatment>,
+    filter: Option<Expr>,
+) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args, clauses: Vec::new() }),
+        filter: filter.map(Box::new),
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}

@@ -1,0 +1,116 @@
+//! Calls of aggregate and window functions that mean something else in PostgreSQL, or that it refuses.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, Cast, WindowFunction, WindowFunctionParams,
+};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
+use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
+use datafusion::scalar::ScalarValue;
+
+use super::{average, ordered, string_agg};
+
+#[derive(Debug)]
+pub(crate) struct AggregatePlanner;
+
+impl ExprPlanner for AggregatePlanner {
+    fn plan_aggregate(&self, call: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        let name = call.func.name().to_owned();
+        match name.as_str() {
+            "avg" => {
+                let shown = aggregate(&call).schema_name().to_string();
+                Ok(PlannerResult::Planned(average::plan_aggregate(&call).alias(shown)))
+            }
+            "count" if call.args.len() > 1 => {
+                plan_err!("count has one argument; count several columns as one row: count(DISTINCT (a, b))")
+            }
+            "regr_count" => {
+                let expr = aggregate(&call);
+                let shown = expr.schema_name().to_string();
+                Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(shown)))
+            }
+            "string_agg" => match string_agg::plan_aggregate(&call)? {
+                Some(planned) => {
+                    let shown = aggregate(&call).schema_name().to_string();
+                    Ok(PlannerResult::Planned(planned.alias(shown)))
+                }
+                None => Ok(PlannerResult::Original(call)),
+            },
+            "percentile_cont" | "percentile_disc" | "mode" => {
+                let shown = aggregate(&call).schema_name().to_string();
+                let planned = ordered::with_direction(call)?;
+                Ok(PlannerResult::Planned(aggregate(&planned).alias(shown)))
+            }
+            _ => Ok(PlannerResult::Original(call)),
+        }
+    }
+
+    fn plan_window(&self, call: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        if call.distinct {
+            return plan_err!(
+                "DISTINCT is not implemented for window functions; aggregate in a subquery with GROUP BY and join it"
+            );
+        }
+        let name = call.func_def.name().to_owned();
+        if call.filter.is_some() && matches!(call.func_def, WindowFunctionDefinition::WindowUDF(_)) {
+            return plan_err!(
+                "FILTER is not implemented for non-aggregate window functions; use CASE in the argument instead"
+            );
+        }
+        let expr = window(&call);
+        let shown = expr.schema_name().to_string();
+        let planned = match name.as_str() {
+            "avg" if call.null_treatment.is_none() => average::plan_window(&call),
+            "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
+            "regr_count" => cast(expr, DataType::Int64),
+            "ntile" => {
+                must_be_positive(&name, call.args.first())?;
+                cast(expr, DataType::Int32)
+            }
+            "nth_value" => {
+                must_be_positive(&name, call.args.get(1))?;
+                return Ok(PlannerResult::Original(call));
+            }
+            "percentile_cont" | "percentile_disc" | "mode" => {
+                return plan_err!(
+                    "OVER is not supported for ordered-set aggregate {name}; aggregate in a subquery with GROUP BY \
+                     and join it"
+                );
+            }
+            "count" if call.args.len() > 1 => {
+                return plan_err!("count has one argument; count several columns as one row: count((a, b))");
+            }
+            _ => return Ok(PlannerResult::Original(call)),
+        };
+        Ok(PlannerResult::Planned(planned.alias(shown)))
+    }
+}
+
+/// PostgreSQL refuses zero and less; DataFusion counts from the end.
+fn must_be_positive(name: &str, argument: Option<&Expr>) -> Result<()> {
+    let is_negative = match argument {
+        Some(Expr::Negative(_)) => true,
+        Some(Expr::Literal(ScalarValue::Int64(Some(value)), _)) => *value <= 0,
+        _ => false,
+    };
+    if is_negative { plan_err!("argument of {name} must be greater than zero") } else { Ok(()) }
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), data_type))
+}
+
+/// `call` as it is.
+pub(super) fn aggregate(call: &RawAggregateExpr) -> Expr {
+    let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = call.clone();
+    let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
+    Expr::AggregateFunction(AggregateFunction { func, params })
+}
+
+fn window(call: &RawWindowExpr) -> Expr {
+    let RawWindowExpr { func_def, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
+        call.clone();
+    let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
+    Expr::WindowFunction(Box::new(WindowFunction { fun: func_def, params }))
+}

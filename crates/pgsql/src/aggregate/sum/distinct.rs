@@ -1,0 +1,56 @@
+//! `sum(DISTINCT x)`.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Accumulator;
+use datafusion_functions_aggregate_common::utils::GenericDistinctBuffer;
+
+use super::total::{Primitive, Total, TotalType};
+
+/// The values, each once.
+#[derive(Debug)]
+pub(super) struct DistinctTotal<V: Primitive, T: Primitive> {
+    values: GenericDistinctBuffer<V>,
+    total_type: TotalType,
+    totals: std::marker::PhantomData<T>,
+}
+
+impl<V: Primitive, T: Primitive> DistinctTotal<V, T> {
+    pub(super) fn new(value: DataType, total_type: TotalType) -> Self {
+        Self { values: GenericDistinctBuffer::new(value), total_type, totals: std::marker::PhantomData }
+    }
+}
+
+impl<V, T> Accumulator for DistinctTotal<V, T>
+where
+    V: Primitive,
+    V::Native: Into<T::Native>,
+    T: Primitive,
+    T::Native: Total,
+{
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.update_batch(values)
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.values.merge_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.values.state()
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.values.values.is_empty() {
+            return self.total_type.answer::<T>(None);
+        }
+        let values = self.values.values.iter().map(|value| value.0.into());
+        let total = values.into_iter().try_fold(T::Native::default(), |total: T::Native, value| total.plus(value));
+        self.total_type.answer::<T>(Some(total.ok_or_else(|| self.total_type.overflow())?))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.size()
+    }
+}

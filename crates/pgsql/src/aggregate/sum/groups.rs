@@ -1,0 +1,115 @@
+//! The sums of many groups.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanArray, PrimitiveArray};
+use datafusion::common::{Result, exec_err};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::NullState;
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::nulls::apply_filter_as_nulls;
+
+use super::total::{Primitive, Total, TotalType};
+
+/// A sum for each group.
+#[derive(Debug)]
+pub(super) struct GroupTotals<V, T: Primitive> {
+    totals: Vec<T::Native>,
+    nulls: NullState,
+    total_type: TotalType,
+    values: PhantomData<fn(V)>,
+}
+
+impl<V, T: Primitive> GroupTotals<V, T>
+where
+    T::Native: Total,
+{
+    pub(super) fn new(total_type: TotalType) -> Self {
+        Self { totals: Vec::new(), nulls: NullState::new(), total_type, values: PhantomData }
+    }
+
+    fn add<A>(
+        &mut self,
+        values: &PrimitiveArray<A>,
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        count: usize,
+    ) -> Result<()>
+    where
+        A: Primitive,
+        A::Native: Into<T::Native>,
+    {
+        self.totals.resize(count, T::Native::default());
+        let totals = &mut self.totals;
+        let mut has_overflowed = false;
+        self.nulls.accumulate(groups, values, filter, count, |group, value| match totals[group].plus(value.into()) {
+            Some(total) => totals[group] = total,
+            None => has_overflowed = true,
+        });
+        if has_overflowed { Err(self.total_type.overflow()) } else { Ok(()) }
+    }
+
+    fn emit(&mut self, emit_to: EmitTo) -> PrimitiveArray<T> {
+        let totals = emit_to.take_needed(&mut self.totals);
+        let nulls = self.nulls.build(emit_to);
+        PrimitiveArray::<T>::new(totals.into(), nulls).with_data_type(self.total_type.data_type.clone())
+    }
+}
+
+impl<V, T> GroupsAccumulator for GroupTotals<V, T>
+where
+    V: Primitive,
+    V::Native: Into<T::Native>,
+    T: Primitive,
+    T::Native: Total,
+{
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        opt_filter: Option<&BooleanArray>,
+        total_num_groups: usize,
+    ) -> Result<()> {
+        let [values] = values else { return exec_err!("sum has one argument") };
+        self.add(values.as_primitive::<V>(), group_indices, opt_filter, total_num_groups)
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], total_num_groups: usize) -> Result<()> {
+        let [totals] = values else { return exec_err!("sum has one state") };
+        self.add(totals.as_primitive::<T>(), group_indices, None, total_num_groups)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let totals = self.emit(emit_to);
+        if totals.values().iter().any(|total| !total.is_numeric()) {
+            return Err(self.total_type.overflow());
+        }
+        if self.total_type.result == self.total_type.data_type {
+            return Ok(Arc::new(totals));
+        }
+        let narrow = arrow::compute::cast(&totals, &self.total_type.result)?;
+        if let Some(narrow) = narrow.as_primitive_opt::<arrow::datatypes::Float32Type>() {
+            let wide = arrow::compute::cast(&totals, &arrow::datatypes::DataType::Float64)?;
+            let mut pairs = narrow.values().iter().zip(wide.as_primitive::<arrow::datatypes::Float64Type>().values());
+            if pairs.any(|(narrow, wide)| narrow.is_infinite() && wide.is_finite()) {
+                return Err(self.total_type.overflow());
+            }
+        }
+        Ok(narrow)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        Ok(vec![Arc::new(self.emit(emit_to))])
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let [values] = values else { return exec_err!("sum has one argument") };
+        let values = apply_filter_as_nulls(values.as_ref(), opt_filter)?;
+        let totals = values.as_primitive::<V>().unary::<_, T>(Into::into);
+        Ok(vec![Arc::new(totals.with_data_type(self.total_type.data_type.clone()))])
+    }
+
+    fn size(&self) -> usize {
+        self.totals.capacity() * size_of::<T::Native>() + self.nulls.size()
+    }
+}

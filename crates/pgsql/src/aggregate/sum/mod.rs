@@ -1,0 +1,259 @@
+//! `sum`: of `smallint` and `integer` a `bigint`, of `bigint` a numeric, never one that wrapped.
+//!
+//! Values are added as they are: a cast before each would cost more than the sum.
+
+mod distinct;
+mod groups;
+mod plain;
+mod sliding;
+mod total;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{
+    DataType, Decimal128Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, Field, FieldRef, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use datafusion::common::{Result, not_impl_err, plan_err};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+};
+
+use self::distinct::DistinctTotal;
+use self::groups::GroupTotals;
+use self::plain::PlainTotal;
+use self::sliding::{QueuedTotal, RetractingTotal};
+use self::total::{Primitive, Total, TotalType};
+
+/// Digits that the sum of numerics has more than each of them.
+const MORE_DIGITS: u8 = 10;
+/// A numeric of so many digits can be added as often as there are rows in a batch.
+const NARROW_PRECISION: u8 = 28;
+
+pub(super) fn function() -> AggregateUDF {
+    AggregateUDF::new_from_impl(Sum { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Sum {
+    signature: Signature,
+}
+
+/// What is done for one type of values, which are added to one type of totals.
+trait Visit {
+    type Made;
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    where
+        V: Primitive,
+        V::Native: Into<T::Native>,
+        T: Primitive,
+        T::Native: Total;
+}
+
+fn visit<F: Visit>(value: &DataType, result: &DataType, visitor: F) -> Result<F::Made> {
+    let total = |data_type: &DataType, is_narrow: bool| TotalType {
+        data_type: data_type.clone(),
+        result: result.clone(),
+        is_narrow,
+    };
+    let whole = total(result, true);
+    match value {
+        DataType::Int8 => visitor.visit::<Int8Type, Int64Type>(whole),
+        DataType::Int16 => visitor.visit::<Int16Type, Int64Type>(whole),
+        DataType::Int32 => visitor.visit::<Int32Type, Int64Type>(whole),
+        DataType::UInt8 => visitor.visit::<UInt8Type, Int64Type>(whole),
+        DataType::UInt16 => visitor.visit::<UInt16Type, Int64Type>(whole),
+        DataType::UInt32 => visitor.visit::<UInt32Type, Int64Type>(whole),
+        DataType::Int64 => visitor.visit::<Int64Type, Decimal128Type>(whole),
+        DataType::UInt64 => visitor.visit::<UInt64Type, Decimal128Type>(whole),
+        DataType::Decimal128(precision, _) => {
+            visitor.visit::<Decimal128Type, Decimal128Type>(total(result, *precision <= NARROW_PRECISION))
+        }
+        DataType::Float32 => visitor.visit::<Float32Type, Float64Type>(total(&DataType::Float64, true)),
+        DataType::Float64 => visitor.visit::<Float64Type, Float64Type>(whole),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            visitor.visit::<IntervalMonthDayNanoType, IntervalMonthDayNanoType>(total(result, false))
+        }
+        DataType::Duration(TimeUnit::Second) => {
+            visitor.visit::<DurationSecondType, DurationSecondType>(total(result, false))
+        }
+        DataType::Duration(TimeUnit::Millisecond) => {
+            visitor.visit::<DurationMillisecondType, DurationMillisecondType>(total(result, false))
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            visitor.visit::<DurationMicrosecondType, DurationMicrosecondType>(total(result, false))
+        }
+        DataType::Duration(TimeUnit::Nanosecond) => {
+            visitor.visit::<DurationNanosecondType, DurationNanosecondType>(total(result, false))
+        }
+        other => not_impl_err!("sum of {other}"),
+    }
+}
+
+/// The type of the totals while they are added.
+fn total_type(result: &DataType) -> DataType {
+    match result {
+        DataType::Float32 => DataType::Float64,
+        other => other.clone(),
+    }
+}
+
+struct MakePlain;
+
+impl Visit for MakePlain {
+    type Made = Box<dyn Accumulator>;
+
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    where
+        V: Primitive,
+        V::Native: Into<T::Native>,
+        T: Primitive,
+        T::Native: Total,
+    {
+        Ok(Box::new(PlainTotal::<V, T>::new(total)))
+    }
+}
+
+struct MakeDistinct(DataType);
+
+impl Visit for MakeDistinct {
+    type Made = Box<dyn Accumulator>;
+
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    where
+        V: Primitive,
+        V::Native: Into<T::Native>,
+        T: Primitive,
+        T::Native: Total,
+    {
+        Ok(Box::new(DistinctTotal::<V, T>::new(self.0, total)))
+    }
+}
+
+struct MakeSliding;
+
+impl Visit for MakeSliding {
+    type Made = Box<dyn Accumulator>;
+
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    where
+        V: Primitive,
+        V::Native: Into<T::Native>,
+        T: Primitive,
+        T::Native: Total,
+    {
+        if T::Native::IS_EXACT {
+            Ok(Box::new(RetractingTotal::<V, T>::new(total)))
+        } else {
+            Ok(Box::new(QueuedTotal::<V, T>::new(total)))
+        }
+    }
+}
+
+struct MakeGroups;
+
+impl Visit for MakeGroups {
+    type Made = Box<dyn GroupsAccumulator>;
+
+    fn visit<V, T>(self, total: TotalType) -> Result<Self::Made>
+    where
+        V: Primitive,
+        V::Native: Into<T::Native>,
+        T: Primitive,
+        T::Native: Total,
+    {
+        Ok(Box::new(GroupTotals::<V, T>::new(total)))
+    }
+}
+
+impl AggregateUDFImpl for Sum {
+    fn name(&self) -> &str {
+        "sum"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [value] = types else { return plan_err!("sum has one argument: sum(x)") };
+        Ok(vec![match value {
+            DataType::Dictionary(_, value) => return self.coerce_types(&[value.as_ref().clone()]),
+            DataType::Float16 => DataType::Float32,
+            DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+                DataType::Decimal128(*precision, *scale)
+            }
+            DataType::Interval(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+            DataType::Decimal128(..) | DataType::Float32 | DataType::Float64 | DataType::Duration(_) => value.clone(),
+            whole if whole.is_integer() => whole.clone(),
+            // PostgreSQL cannot choose either; a NULL from the planner, such as of a CASE, has no other type.
+            DataType::Null => DataType::Float64,
+            other => {
+                let name = super::name_of(other);
+                return plan_err!(
+                    "function sum({name}) does not exist; cast the argument to a number, for instance sum(x::numeric)"
+                );
+            }
+        }])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let [value] = types else { return plan_err!("sum has one argument: sum(x)") };
+        Ok(match value {
+            DataType::Int64 => DataType::Decimal128(19 + MORE_DIGITS, 0),
+            DataType::UInt64 => DataType::Decimal128(20 + MORE_DIGITS, 0),
+            whole if whole.is_integer() => DataType::Int64,
+            DataType::Decimal128(precision, scale) => DataType::Decimal128(38.min(precision + MORE_DIGITS), *scale),
+            other => other.clone(),
+        })
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if args.is_distinct {
+            let value = args.input_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+            let values = Field::new_list_field(value, true);
+            return Ok(vec![Arc::new(Field::new_list(format_state_name(args.name, "sum distinct"), values, false))]);
+        }
+        let total = total_type(args.return_type());
+        Ok(vec![Arc::new(Field::new(format_state_name(args.name, "sum"), total, true))])
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let value = value_type(&args)?;
+        if args.is_distinct {
+            visit(&value, args.return_field.data_type(), MakeDistinct(value.clone()))
+        } else {
+            visit(&value, args.return_field.data_type(), MakePlain)
+        }
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        visit(&value_type(&args)?, args.return_field.data_type(), MakeSliding)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        !args.is_distinct
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        visit(&value_type(&args)?, args.return_field.data_type(), MakeGroups)
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+fn value_type(args: &AccumulatorArgs) -> Result<DataType> {
+    match args.expr_fields {
+        [value] => Ok(value.data_type().clone()),
+        _ => plan_err!("sum has one argument: sum(x)"),
+    }
+}

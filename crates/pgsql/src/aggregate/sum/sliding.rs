@@ -1,0 +1,162 @@
+//! The sum of a window that moves.
+
+use std::marker::PhantomData;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::common::{Result, ScalarValue, exec_err, not_impl_err};
+use datafusion::logical_expr::Accumulator;
+
+use super::total::{Primitive, Total, TotalType, batch_total};
+
+/// The sum of a window; values that leave it are subtracted.
+#[derive(Debug)]
+pub(super) struct RetractingTotal<V, T: Primitive> {
+    total: T::Native,
+    count: usize,
+    total_type: TotalType,
+    values: PhantomData<fn(V)>,
+}
+
+impl<V, T: Primitive> RetractingTotal<V, T>
+where
+    T::Native: Total,
+{
+    pub(super) fn new(total_type: TotalType) -> Self {
+        Self { total: T::Native::default(), count: 0, total_type, values: PhantomData }
+    }
+}
+
+impl<V, T> Accumulator for RetractingTotal<V, T>
+where
+    V: Primitive,
+    V::Native: Into<T::Native>,
+    T: Primitive,
+    T::Native: Total,
+{
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return exec_err!("sum has one argument") };
+        if let Some(more) = batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)? {
+            self.total = self.total.plus(more).ok_or_else(|| self.total_type.overflow())?;
+            self.count += values.len() - values.null_count();
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return exec_err!("sum has one argument") };
+        if let Some(less) = batch_total::<V, T>(values.as_primitive::<V>(), &self.total_type)? {
+            self.total = self.total.minus(less).ok_or_else(|| self.total_type.overflow())?;
+            self.count -= values.len() - values.null_count();
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.total_type.answer::<T>((self.count > 0).then_some(self.total))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        not_impl_err!("a window has no state that is merged")
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        not_impl_err!("a window has no state that is merged")
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// The sum of a window of floating-point numbers, in which a subtraction would leave a rest: 1e300 + 1 - 1e300 is
+/// zero, and an infinity never leaves.
+///
+/// A queue of two stacks. Of those that leave next, each is kept with the sum of itself and all that leave after it.
+#[derive(Debug)]
+pub(super) struct QueuedTotal<V, T: Primitive> {
+    /// Sums, of the oldest value last.
+    leaving: Vec<T::Native>,
+    entered: Vec<T::Native>,
+    entered_total: T::Native,
+    total_type: TotalType,
+    values: PhantomData<fn(V)>,
+}
+
+impl<V, T: Primitive> QueuedTotal<V, T>
+where
+    T::Native: Total,
+{
+    pub(super) fn new(total_type: TotalType) -> Self {
+        let entered_total = T::Native::default();
+        Self { leaving: Vec::new(), entered: Vec::new(), entered_total, total_type, values: PhantomData }
+    }
+
+    fn leave(&mut self) -> Result<()> {
+        if self.leaving.is_empty() {
+            let mut total = T::Native::default();
+            while let Some(value) = self.entered.pop() {
+                total = total.plus(value).ok_or_else(|| self.total_type.overflow())?;
+                self.leaving.push(total);
+            }
+            self.entered_total = T::Native::default();
+        }
+        self.leaving.pop();
+        Ok(())
+    }
+}
+
+impl<V, T> Accumulator for QueuedTotal<V, T>
+where
+    V: Primitive,
+    V::Native: Into<T::Native>,
+    T: Primitive,
+    T::Native: Total,
+{
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return exec_err!("sum has one argument") };
+        for value in values.as_primitive::<V>().iter().flatten() {
+            let value = value.into();
+            self.entered_total = self.entered_total.plus(value).ok_or_else(|| self.total_type.overflow())?;
+            self.entered.push(value);
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let [values] = values else { return exec_err!("sum has one argument") };
+        for _ in 0..values.len() - values.null_count() {
+            self.leave()?;
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let total = match (self.leaving.last(), self.entered.is_empty()) {
+            (None, true) => None,
+            (None, false) => Some(self.entered_total),
+            (Some(leaving), true) => Some(*leaving),
+            (Some(leaving), false) => Some(leaving.plus(self.entered_total).ok_or_else(|| self.total_type.overflow())?),
+        };
+        self.total_type.answer::<T>(total)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        not_impl_err!("a window has no state that is merged")
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        not_impl_err!("a window has no state that is merged")
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + (self.leaving.capacity() + self.entered.capacity()) * size_of::<T::Native>()
+    }
+}

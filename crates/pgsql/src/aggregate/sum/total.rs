@@ -1,0 +1,178 @@
+//! Numbers that are added without wrapping.
+
+use std::fmt::Debug;
+
+use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
+use arrow::datatypes::{DataType, IntervalMonthDayNano};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+
+use crate::number::out_of_range;
+
+/// A type of values or of totals.
+pub(super) trait Primitive: ArrowPrimitiveType + Debug + Send + Sync {}
+
+impl<P: ArrowPrimitiveType + Debug + Send + Sync> Primitive for P {}
+
+/// What values are added to.
+pub(super) trait Total: Copy + Default + Debug + Send + Sync + 'static {
+    /// Whether what was added can be subtracted again, without a rest.
+    const IS_EXACT: bool;
+    /// None where the sum has no place.
+    fn plus(self, other: Self) -> Option<Self>;
+    /// None where the difference has no place.
+    fn minus(self, other: Self) -> Option<Self>;
+    /// Whether a numeric of 38 digits holds it, if it is one.
+    fn is_numeric(self) -> bool {
+        true
+    }
+}
+
+impl Total for i64 {
+    const IS_EXACT: bool = true;
+
+    #[inline]
+    fn plus(self, other: Self) -> Option<Self> {
+        self.checked_add(other)
+    }
+
+    fn minus(self, other: Self) -> Option<Self> {
+        self.checked_sub(other)
+    }
+}
+
+impl Total for i128 {
+    const IS_EXACT: bool = true;
+
+    #[inline]
+    fn plus(self, other: Self) -> Option<Self> {
+        self.checked_add(other)
+    }
+
+    fn minus(self, other: Self) -> Option<Self> {
+        self.checked_sub(other)
+    }
+
+    fn is_numeric(self) -> bool {
+        self.unsigned_abs() < 10_u128.pow(38)
+    }
+}
+
+impl Total for f64 {
+    const IS_EXACT: bool = false;
+
+    #[inline]
+    fn plus(self, other: Self) -> Option<Self> {
+        let sum = self + other;
+        (sum.is_finite() || !self.is_finite() || !other.is_finite()).then_some(sum)
+    }
+
+    fn minus(self, other: Self) -> Option<Self> {
+        self.plus(-other)
+    }
+}
+
+impl Total for IntervalMonthDayNano {
+    const IS_EXACT: bool = true;
+
+    fn plus(self, other: Self) -> Option<Self> {
+        Some(Self {
+            months: self.months.checked_add(other.months)?,
+            days: self.days.checked_add(other.days)?,
+            nanoseconds: self.nanoseconds.checked_add(other.nanoseconds)?,
+        })
+    }
+
+    fn minus(self, other: Self) -> Option<Self> {
+        Some(Self {
+            months: self.months.checked_sub(other.months)?,
+            days: self.days.checked_sub(other.days)?,
+            nanoseconds: self.nanoseconds.checked_sub(other.nanoseconds)?,
+        })
+    }
+}
+
+/// The types of a sum.
+#[derive(Debug, Clone)]
+pub(super) struct TotalType {
+    /// Of the totals while they are added.
+    pub(super) data_type: DataType,
+    /// Of the answer.
+    pub(super) result: DataType,
+    /// Whether the values of a batch never add up to more than a total holds.
+    pub(super) is_narrow: bool,
+}
+
+impl TotalType {
+    /// PostgreSQL's error for a sum that its type cannot hold.
+    pub(super) fn overflow(&self) -> DataFusionError {
+        match &self.result {
+            DataType::Interval(_) | DataType::Duration(_) => {
+                DataFusionError::Execution("interval out of range".to_owned())
+            }
+            DataType::Float32 | DataType::Float64 => {
+                DataFusionError::Execution("value out of range: overflow".to_owned())
+            }
+            DataType::Decimal128(..) => DataFusionError::Execution(
+                "numeric field overflow: a sum has more than 38 digits; round its values first, for instance \
+                 sum(round(x, 4))"
+                    .to_owned(),
+            ),
+            other => out_of_range(other),
+        }
+    }
+
+    /// `total` as the answer.
+    pub(super) fn answer<T: Primitive>(&self, total: Option<T::Native>) -> Result<ScalarValue>
+    where
+        T::Native: Total,
+    {
+        if total.is_some_and(|total| !total.is_numeric()) {
+            return Err(self.overflow());
+        }
+        let total = ScalarValue::new_primitive::<T>(total, &self.data_type)?;
+        if self.result == self.data_type { Ok(total) } else { self.narrowed(total) }
+    }
+
+    fn narrowed(&self, total: ScalarValue) -> Result<ScalarValue> {
+        let narrow = total.cast_to(&self.result)?;
+        let is_lost = |value: &ScalarValue| matches!(value, ScalarValue::Float32(Some(value)) if value.is_infinite());
+        let was_finite = matches!(total, ScalarValue::Float64(Some(value)) if value.is_finite());
+        if was_finite && is_lost(&narrow) { Err(self.overflow()) } else { Ok(narrow) }
+    }
+}
+
+/// The sum of the values of a batch; none if there are none.
+pub(super) fn batch_total<V, T>(values: &PrimitiveArray<V>, total_type: &TotalType) -> Result<Option<T::Native>>
+where
+    V: Primitive,
+    V::Native: Into<T::Native>,
+    T: Primitive,
+    T::Native: Total,
+{
+    if values.null_count() == values.len() {
+        return Ok(None);
+    }
+    let overflow = || total_type.overflow();
+    let add = |total: T::Native, value: V::Native| total.plus(value.into());
+    if values.null_count() > 0 {
+        let total = values.iter().flatten().try_fold(T::Native::default(), add);
+        return total.map(Some).ok_or_else(overflow);
+    }
+    if !total_type.is_narrow {
+        let total = values.values().iter().copied().try_fold(T::Native::default(), add);
+        return total.map(Some).ok_or_else(overflow);
+    }
+    // Several sums at a time do not wait for each other.
+    let mut lanes = [T::Native::default(); 8];
+    let chunks = values.values().chunks_exact(lanes.len());
+    for value in chunks.remainder() {
+        lanes[0] = add(lanes[0], *value).ok_or_else(overflow)?;
+    }
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = lane.plus((*value).into()).ok_or_else(overflow)?;
+        }
+    }
+    let total = lanes.into_iter().try_fold(T::Native::default(), T::Native::plus);
+    total.map(Some).ok_or_else(overflow)
+}

@@ -1,0 +1,41 @@
+//! Comparison of arrays: element by element, then by length. NULLs within them are equal, and greater than values.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::function::{Comparer, lists, range};
+use super::search::pair_types;
+use crate::json::function::{Call, Function};
+
+/// What a comparison operator is between arrays.
+pub(super) fn comparison(symbol: &str) -> Option<ScalarUDF> {
+    let make = |name, invoke| Some(Function::new(name, pair_types, |_| Ok(DataType::Boolean), invoke));
+    match symbol {
+        "=" => make("array_eq", |call| compare(call, Ordering::is_eq)),
+        "<>" => make("array_ne", |call| compare(call, Ordering::is_ne)),
+        "<" => make("array_lt", |call| compare(call, Ordering::is_lt)),
+        "<=" => make("array_le", |call| compare(call, Ordering::is_le)),
+        ">" => make("array_gt", |call| compare(call, Ordering::is_gt)),
+        ">=" => make("array_ge", |call| compare(call, Ordering::is_ge)),
+        _ => None,
+    }
+}
+
+fn compare(call: &Call<'_>, is_wanted: fn(Ordering) -> bool) -> Result<ArrayRef> {
+    let (left, right) = (lists(call, 0)?, lists(call, 1)?);
+    let comparer = Comparer::new(&left.value_type())?;
+    let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);
+    let one = |row: usize| {
+        if left.is_null(row) || right.is_null(row) {
+            return None;
+        }
+        let own = range(&left, row).map(|place| left_rows.row(place));
+        Some(is_wanted(own.cmp(range(&right, row).map(|place| right_rows.row(place)))))
+    };
+    Ok(Arc::new((0..call.rows).map(one).collect::<BooleanArray>()))
+}

@@ -1,0 +1,118 @@
+//! What looks for elements: `array_position`, `array_positions`, `@>`, `<@`, `&&`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int32Builder, ListBuilder};
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::edit::flat_types;
+use super::function::{Comparer, common_type, item_of, list_of, lists, range, require_item};
+use crate::json::function::{Call, Function};
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        Function::new("array_position", position_types, |_| Ok(DataType::Int32), position),
+        Function::new("array_positions", positions_types, |_| Ok(list_of(DataType::Int32)), positions),
+    ]
+}
+
+/// What `@>` is.
+pub(super) fn contains() -> ScalarUDF {
+    Function::new("array_contains_all", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, false))
+}
+
+/// What `&&` is.
+pub(super) fn overlaps() -> ScalarUDF {
+    Function::new("array_overlaps", pair_types, |_| Ok(DataType::Boolean), |call| compare(call, true))
+}
+
+fn position_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [_, _] => flat_types(types),
+        [array, element, start] if start.is_integer() || start.is_null() => {
+            Ok([flat_types(&[array.clone(), element.clone()])?, vec![DataType::Int64]].concat())
+        }
+        _ => plan_err!("array_position has an array, an element and where to start as its arguments"),
+    }
+}
+
+fn positions_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [_, _] => flat_types(types),
+        _ => plan_err!("array_positions has an array and an element as its arguments"),
+    }
+}
+
+/// Types of two arrays of one type.
+pub(super) fn pair_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let [left, right] = types else { return plan_err!("the operator has two arrays as its operands") };
+    let items = [require_item("of arrays", left)?, require_item("of arrays", right)?];
+    let item = common_type("the operator", &items)?;
+    Ok(vec![list_of(item.clone()), list_of(item)])
+}
+
+fn position(call: &Call<'_>) -> Result<ArrayRef> {
+    let (list, elements) = (lists(call, 0)?, call.array(1)?);
+    let starts = if call.args.len() == 3 { Some(call.array(2)?) } else { None };
+    let comparer = Comparer::new(elements.data_type())?;
+    let (own, sought) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
+    let find = |row: usize| -> Result<Option<i32>> {
+        let start = match &starts {
+            Some(starts) if starts.is_null(row) => return exec_err!("initial position must not be null"),
+            Some(starts) => starts.as_primitive::<Int64Type>().value(row),
+            None => 1,
+        };
+        if list.is_null(row) {
+            return Ok(None);
+        }
+        let places = range(&list, row);
+        let skipped = usize::try_from(start - 1).unwrap_or(0);
+        let found = places.clone().skip(skipped).find(|place| own.row(*place) == sought.row(row));
+        Ok(found.and_then(|place| i32::try_from(place - places.start + 1).ok()))
+    };
+    Ok(Arc::new((0..call.rows).map(find).collect::<Result<Int32Array>>()?))
+}
+
+fn positions(call: &Call<'_>) -> Result<ArrayRef> {
+    let (list, elements) = (lists(call, 0)?, call.array(1)?);
+    let comparer = Comparer::new(elements.data_type())?;
+    let (own, sought) = (comparer.rows(list.values())?, comparer.rows(&elements)?);
+    let mut made = ListBuilder::new(Int32Builder::new());
+    for row in 0..call.rows {
+        if list.is_null(row) {
+            made.append(false);
+            continue;
+        }
+        for (place, at) in range(&list, row).enumerate() {
+            if own.row(at) == sought.row(row) {
+                made.values().append_option(i32::try_from(place + 1).ok());
+            }
+        }
+        made.append(true);
+    }
+    Ok(Arc::new(made.finish()))
+}
+
+/// Whether any element of the right side is among those of the left side, or all are. NULL is equal to nothing.
+fn compare(call: &Call<'_>, is_any: bool) -> Result<ArrayRef> {
+    let (left, right) = (lists(call, 0)?, lists(call, 1)?);
+    if item_of(&left.value_type()).is_some() {
+        return exec_err!("elements of multidimensional arrays are not compared; unnest the arrays");
+    }
+    let comparer = Comparer::new(&left.value_type())?;
+    let (left_rows, right_rows) = (comparer.rows(left.values())?, comparer.rows(right.values())?);
+    let one = |row: usize| {
+        if left.is_null(row) || right.is_null(row) {
+            return None;
+        }
+        let own = range(&left, row).filter(|place| left.values().is_valid(*place));
+        let own: HashSet<&[u8]> = own.map(|place| left_rows.row(place).data()).collect();
+        let is_among = |place: usize| right.values().is_valid(place) && own.contains(right_rows.row(place).data());
+        let mut others = range(&right, row);
+        Some(if is_any { others.any(is_among) } else { others.all(is_among) })
+    };
+    Ok(Arc::new((0..call.rows).map(one).collect::<BooleanArray>()))
+}

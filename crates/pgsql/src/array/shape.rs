@@ -1,0 +1,157 @@
+//! How long arrays are: `array_length`, `cardinality`, `array_upper`, `array_lower`, `array_ndims`, `array_dims`,
+//! `generate_subscripts`.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayBuilder, ArrayRef, AsArray, BooleanArray, Int32Array, Int32Builder, Int64Array, ListArray, ListBuilder,
+};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::function::{as_list, dimensions, item_of, list_of, lists, range, require_item};
+use crate::json::function::{Call, Function, Texts, check_bytes};
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        Function::new("array_length", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |length| length)),
+        Function::new("array_upper", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |length| length)),
+        Function::new("array_lower", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |_| 1)),
+        Function::new(
+            "cardinality",
+            one,
+            |_| Ok(DataType::Int32),
+            |call| of_each(call, 0, |list, row| Some(count(list, row))),
+        ),
+        Function::new(
+            "array_ndims",
+            one,
+            |_| Ok(DataType::Int32),
+            |call| {
+                of_each(call, 0, |list, row| {
+                    if list.value_length(row) == 0 { None } else { i32::try_from(dimensions(list.data_type())).ok() }
+                })
+            },
+        ),
+        Function::new("array_dims", one, |_| Ok(DataType::Utf8), dims),
+        Function::new("generate_subscripts", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
+    ]
+}
+
+fn one(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [array] => Ok(vec![list_of(require_item("of an array", array)?)]),
+        _ => plan_err!("the function has one array as its argument"),
+    }
+}
+
+fn of_dimension(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [array, dimension] if dimension.is_integer() || dimension.is_null() => {
+            Ok(vec![list_of(require_item("array_length", array)?), DataType::Int64])
+        }
+        [_] => plan_err!("array_length, array_upper and array_lower have a dimension too: array_length(array, 1)"),
+        _ => plan_err!("array_length, array_upper and array_lower have an array and a dimension as their arguments"),
+    }
+}
+
+fn subscripts_of(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [array, dimension] => of_dimension(&[array.clone(), dimension.clone()]),
+        [array, dimension, DataType::Boolean] => {
+            Ok([of_dimension(&[array.clone(), dimension.clone()])?, vec![DataType::Boolean]].concat())
+        }
+        _ => plan_err!("generate_subscripts has an array, a dimension, and whether to reverse as its arguments"),
+    }
+}
+
+fn of_each(call: &Call<'_>, index: usize, measure: impl Fn(&ListArray, usize) -> Option<i32>) -> Result<ArrayRef> {
+    let list = lists(call, index)?;
+    let values = (0..call.rows).map(|row| if list.is_valid(row) { measure(&list, row) } else { None });
+    Ok(Arc::new(values.collect::<Int32Array>()))
+}
+
+trait Lengths {
+    fn value_length(&self, row: usize) -> i32;
+}
+
+impl Lengths for ListArray {
+    fn value_length(&self, row: usize) -> i32 {
+        self.value_offsets()[row + 1] - self.value_offsets()[row]
+    }
+}
+
+/// Elements of all dimensions.
+fn count(list: &ListArray, row: usize) -> i32 {
+    if item_of(&list.value_type()).is_none() {
+        return list.value_length(row);
+    }
+    match as_list(list.values()) {
+        Ok(inner) => range(list, row).map(|place| if inner.is_valid(place) { count(&inner, place) } else { 0 }).sum(),
+        Err(_) => 0,
+    }
+}
+
+/// The length of a dimension; none if there is no such dimension, or no element.
+fn length(list: &ListArray, row: usize, dimension: i64) -> Option<i32> {
+    let own = list.value_length(row);
+    if dimension < 1 || own == 0 {
+        return None;
+    }
+    if dimension == 1 {
+        return Some(own);
+    }
+    item_of(&list.value_type())?;
+    let inner = as_list(list.values()).ok()?;
+    let first = range(list, row).start;
+    if inner.is_valid(first) { length(&inner, first, dimension - 1) } else { None }
+}
+
+fn length_of(call: &Call<'_>, bound: fn(i32) -> i32) -> Result<ArrayRef> {
+    let dimension = integers(call, 1)?;
+    of_each(call, 0, |list, row| {
+        let wanted = dimension.is_valid(row).then(|| dimension.value(row))?;
+        length(list, row, wanted).map(bound)
+    })
+}
+
+fn integers(call: &Call<'_>, index: usize) -> Result<Int64Array> {
+    Ok(cast(&call.array(index)?, &DataType::Int64)?.as_primitive().clone())
+}
+
+fn dims(call: &Call<'_>) -> Result<ArrayRef> {
+    let list = lists(call, 0)?;
+    let mut texts = Texts::new(call.rows);
+    for row in 0..call.rows {
+        let mut text = String::new();
+        let mut dimension = 1;
+        while let Some(length) = (list.is_valid(row)).then(|| length(&list, row, dimension)).flatten() {
+            text.push_str(&format!("[1:{length}]"));
+            dimension += 1;
+        }
+        texts.push((!text.is_empty()).then_some(text))?;
+    }
+    Ok(Arc::new(texts.finish()))
+}
+
+fn subscripts(call: &Call<'_>) -> Result<ArrayRef> {
+    let (list, dimension) = (lists(call, 0)?, integers(call, 1)?);
+    let reversed: Option<BooleanArray> = match call.args.len() {
+        3 => Some(call.array(2)?.as_boolean().clone()),
+        _ => None,
+    };
+    let mut made = ListBuilder::new(Int32Builder::new());
+    for row in 0..call.rows {
+        let is_given = list.is_valid(row) && dimension.is_valid(row);
+        let length = is_given.then(|| length(&list, row, dimension.value(row))).flatten().unwrap_or(0);
+        check_bytes(ArrayBuilder::len(made.values()) * 4 + length as usize * 4)?;
+        match reversed.as_ref().is_some_and(|reversed| reversed.is_valid(row) && reversed.value(row)) {
+            true => made.values().extend((1..=length).rev().map(Some)),
+            false => made.values().extend((1..=length).map(Some)),
+        }
+        made.append(true);
+    }
+    Ok(Arc::new(made.finish()))
+}

@@ -1,0 +1,114 @@
+//! `ARRAY(SELECT …)` as an aggregate over the subquery.
+
+use datafusion::common::{Result, not_impl_err};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::syntax::call;
+
+/// The name of the column within.
+const COLUMN: &str = "array_element_of_subquery";
+
+/// The array of the rows of `query`, empty if there are none.
+pub(super) fn array_of(query: &Query) -> Result<Expr> {
+    let mut query = query.clone();
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return not_impl_err!("ARRAY (…) has a simple SELECT; write it as one: ARRAY(SELECT x FROM (…) AS t(x))");
+    };
+    let [item] = select.projection.as_slice() else {
+        return not_impl_err!("subquery must return only one column");
+    };
+    let value = match item {
+        SelectItem::UnnamedExpr(value) => value.clone(),
+        SelectItem::ExprWithAlias { expr, .. } => expr.clone(),
+        _ => return not_impl_err!("ARRAY(SELECT *) names no column; write the column"),
+    };
+    let alias = match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        _ => None,
+    };
+    let makes_rows = makes_rows(&value);
+    if let (true, true, None, Some(list)) =
+        (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_of(&value))
+    {
+        return Ok(call("array_of_subquery", vec![list]));
+    }
+    let mut order = Vec::new();
+    let is_grouped = is_grouped(select);
+    if !makes_rows && query.limit_clause.is_none() && query.fetch.is_none() && select.distinct.is_none() && !is_grouped
+    {
+        if let Some(by) = query.order_by.take() {
+            let OrderByKind::Expressions(expressions) = by.kind else {
+                return not_impl_err!("ORDER BY ALL is not PostgreSQL's; name the columns");
+            };
+            order = expressions;
+            order.iter_mut().filter(|by| is_column(&by.expr, alias.as_deref())).for_each(|by| by.expr = value.clone());
+        }
+        return Ok(in_place(query, value, order));
+    }
+    select.projection[0] = SelectItem::ExprWithAlias { expr: value, alias: Ident::new(COLUMN) };
+    over(&query)
+}
+
+/// Whether `by` is the one column: by its number or its name.
+fn is_column(by: &Expr, alias: Option<&str>) -> bool {
+    match by {
+        Expr::Value(value) => matches!(&value.value, Value::Number(number, _) if number == "1"),
+        Expr::Identifier(name) => alias == Some(name.value.as_str()),
+        _ => false,
+    }
+}
+
+/// Whether `value` is a function that returns a set.
+fn makes_rows(value: &Expr) -> bool {
+    list_of(value).is_some()
+}
+
+/// The list whose elements a function makes rows of.
+fn list_of(value: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = value else { return None };
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match (name.as_str(), list.args.as_slice()) {
+        ("unnest", [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]) => Some(array.clone()),
+        (name, _) if crate::json::returns_set(name) => Some(value.clone()),
+        _ => None,
+    }
+}
+
+/// The rows of `query` are collected as they come.
+fn over(query: &Query) -> Result<Expr> {
+    let text = format!("(SELECT array_agg({COLUMN}) FROM ({query}) AS subquery)");
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text)?;
+    Ok(call("array_of_subquery", vec![parser.parse_expr()?]))
+}
+
+fn is_grouped(select: &datafusion::sql::sqlparser::ast::Select) -> bool {
+    use datafusion::sql::sqlparser::ast::GroupByExpr;
+    !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty()) || select.having.is_some()
+}
+
+fn collected(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
+    let mut aggregate = call("array_agg", Vec::new());
+    if let Expr::Function(function) = &mut aggregate {
+        function.args = FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))],
+            clauses,
+        });
+    }
+    aggregate
+}
+
+/// The aggregate takes the place of the column.
+fn in_place(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
+    let clauses = if order.is_empty() { Vec::new() } else { vec![FunctionArgumentClause::OrderBy(order)] };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = vec![SelectItem::UnnamedExpr(collected(value, clauses))];
+    }
+    call("array_of_subquery", vec![Expr::Subquery(Box::new(query))])
+}

@@ -1,0 +1,120 @@
+//! Syntax of arrays that becomes calls of functions.
+
+use datafusion::common::{Result, not_impl_err};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Array, BinaryOperator, Expr, Function, FunctionArguments, Ident, Subscript, Value,
+};
+
+use super::quantified::FUNCTIONS;
+use crate::syntax::{call, is_named};
+
+/// The upper bound of a slice that has none.
+const LAST: &str = "2147483647";
+
+/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
+/// Inner expressions were rewritten before.
+pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
+    let rewritten = match expression {
+        Expr::AnyOp { left, compare_op, right, .. } => quantified(left, compare_op, right, true),
+        Expr::AllOp { left, compare_op, right } => quantified(left, compare_op, right, false),
+        Expr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
+        Expr::Function(function) => of_subquery(function)?,
+        _ => None,
+    };
+    if let Some(rewritten) = rewritten {
+        *expression = rewritten;
+    }
+    Ok(())
+}
+
+fn without_parentheses(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Nested(inner) => without_parentheses(inner),
+        other => other,
+    }
+}
+
+fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> Option<Expr> {
+    let right = without_parentheses(right);
+    if matches!(right, Expr::Subquery(_)) {
+        return None;
+    }
+    let is_list = match op {
+        BinaryOperator::Eq => is_any,
+        BinaryOperator::NotEq => !is_any,
+        _ => false,
+    };
+    // A list means the same, and files can be pruned by it.
+    if let Expr::Array(Array { elem, .. }) = right
+        && is_list
+        && !elem.is_empty()
+        && elem.iter().all(|element| matches!(element, Expr::Value(_)))
+    {
+        let expr = Box::new(left.clone());
+        return Some(Expr::Nested(Box::new(Expr::InList { expr, list: elem.clone(), negated: !is_any })));
+    }
+    let symbol = op.to_string();
+    let (name, ..) = FUNCTIONS.iter().find(|(_, own, of_any)| *own == symbol && *of_any == is_any)?;
+    Some(call(name, vec![left.clone(), right.clone()]))
+}
+
+/// `root[1][2]` and `root[1:2]`, where `root` may have members.
+fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
+    let is_name = |access: &AccessExpr| match access {
+        AccessExpr::Dot(_) => true,
+        AccessExpr::Subscript(Subscript::Index { index: Expr::Value(value) }) => {
+            matches!(value.value, Value::SingleQuotedString(_) | Value::DoubleQuotedString(_))
+        }
+        AccessExpr::Subscript(_) => false,
+    };
+    let names = chain.iter().rposition(is_name).map_or(0, |place| place + 1);
+    let (names, subscripts) = chain.split_at(names);
+    if subscripts.is_empty() {
+        return Ok(None);
+    }
+    let root = member_of(root, names);
+    let mut indexes = Vec::new();
+    for access in subscripts {
+        match access {
+            AccessExpr::Subscript(Subscript::Index { index }) => indexes.push(index.clone()),
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None })
+                if subscripts.len() == 1 =>
+            {
+                let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
+                let lower = lower_bound.clone().unwrap_or_else(|| number("1"));
+                let upper = upper_bound.clone().unwrap_or_else(|| number(LAST));
+                return Ok(Some(call("array_slice_between", vec![root, lower, upper])));
+            }
+            _ => return not_impl_err!("slices of several dimensions are not supported; unnest the array"),
+        }
+    }
+    Ok(Some(call("array_subscript", [vec![root], indexes].concat())))
+}
+
+fn member_of(root: &Expr, names: &[AccessExpr]) -> Expr {
+    let identifier = |access: &AccessExpr| match access {
+        AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let first = match root {
+        Expr::Identifier(name) => Some(vec![name.clone()]),
+        Expr::CompoundIdentifier(names) => Some(names.clone()),
+        _ => None,
+    };
+    if names.is_empty() {
+        return root.clone();
+    }
+    match (first, names.iter().map(identifier).collect::<Option<Vec<Ident>>>()) {
+        (Some(first), Some(rest)) => Expr::CompoundIdentifier([first, rest].concat()),
+        _ => Expr::CompoundFieldAccess { root: Box::new(root.clone()), access_chain: names.to_vec() },
+    }
+}
+
+/// `ARRAY(SELECT …)`.
+fn of_subquery(function: &Function) -> Result<Option<Expr>> {
+    let FunctionArguments::Subquery(query) = &function.args else { return Ok(None) };
+    if !is_named(&function.name, "array") {
+        return Ok(None);
+    }
+    super::subquery::array_of(query).map(Some)
+}

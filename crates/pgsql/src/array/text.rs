@@ -1,0 +1,310 @@
+//! Arrays as text: `{1,NULL,"a b"}`.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::function::{as_list, dimensions, item_of, list_of, range, require_item};
+use crate::json::function::{Call, Function, Texts};
+use crate::json::key_text;
+use crate::json::kind::{kind_of, texts};
+
+/// An element of an array that is written as text.
+enum Element {
+    Null,
+    Text(String),
+    Array(Vec<Element>),
+}
+
+/// Reads the text of one array.
+struct Parser<'a> {
+    text: &'a str,
+    rest: std::iter::Peekable<std::str::Chars<'a>>,
+}
+
+impl<'a> Parser<'a> {
+    fn parse(text: &'a str) -> Result<Vec<Element>> {
+        let mut parser = Self { text, rest: text.chars().peekable() };
+        parser.skip_space();
+        if parser.rest.peek() == Some(&'[') {
+            return exec_err!(
+                "an array with bounds of its own, such as {text}, is not read here; leave the bounds out"
+            );
+        }
+        let elements = parser.array(0)?;
+        parser.skip_space();
+        if parser.rest.next().is_some() {
+            return parser.malformed("junk after closing right brace");
+        }
+        Ok(elements)
+    }
+
+    fn malformed<T>(&self, detail: &str) -> Result<T> {
+        exec_err!("malformed array literal: \"{}\": {detail}", self.text)
+    }
+
+    fn skip_space(&mut self) {
+        while self.rest.next_if(|letter| letter.is_ascii_whitespace()).is_some() {}
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Vec<Element>> {
+        if depth == 6 {
+            return self.malformed("number of array dimensions exceeds the maximum allowed (6)");
+        }
+        if self.rest.next() != Some('{') {
+            return self.malformed("array value must start with \"{\"");
+        }
+        let mut elements = Vec::new();
+        self.skip_space();
+        if self.rest.next_if_eq(&'}').is_some() {
+            return Ok(elements);
+        }
+        loop {
+            self.skip_space();
+            elements.push(match self.rest.peek() {
+                Some('{') => Element::Array(self.array(depth + 1)?),
+                Some('"') => self.quoted()?,
+                _ => self.bare()?,
+            });
+            self.skip_space();
+            match self.rest.next() {
+                Some(',') => {}
+                Some('}') => return Ok(elements),
+                Some(_) => return self.malformed("unexpected array element"),
+                None => return self.malformed("unexpected end of input"),
+            }
+        }
+    }
+
+    fn quoted(&mut self) -> Result<Element> {
+        self.rest.next();
+        let mut text = String::new();
+        loop {
+            match self.rest.next() {
+                Some('"') => return Ok(Element::Text(text)),
+                Some('\\') => text.extend(self.rest.next()),
+                Some(letter) => text.push(letter),
+                None => return self.malformed("unexpected end of input"),
+            }
+        }
+    }
+
+    fn bare(&mut self) -> Result<Element> {
+        let mut text = String::new();
+        let mut has_escape = false;
+        // Letters that spaces at the end are not among.
+        let mut kept = 0;
+        while let Some(letter) = self.rest.next_if(|letter| !matches!(letter, ',' | '}' | '{' | '"')) {
+            if letter == '\\' {
+                has_escape = true;
+                text.extend(self.rest.next());
+                kept = text.len();
+            } else {
+                text.push(letter);
+                if !letter.is_ascii_whitespace() {
+                    kept = text.len();
+                }
+            }
+        }
+        text.truncate(kept);
+        if text.is_empty() {
+            return self.malformed("unexpected \",\" or \"}\" character");
+        }
+        if !has_escape && text.eq_ignore_ascii_case("null") {
+            return Ok(Element::Null);
+        }
+        Ok(Element::Text(text))
+    }
+}
+
+/// Arrays in the making: the lengths at each level, and the texts of the elements.
+struct Levels {
+    lengths: Vec<Vec<usize>>,
+    elements: Vec<Option<String>>,
+}
+
+impl Levels {
+    fn take(&mut self, elements: Vec<Element>, level: usize, text: &str) -> Result<()> {
+        let (depth, length) = (self.lengths.len(), elements.len());
+        self.lengths[level].push(length);
+        let is_innermost = level + 1 == depth;
+        let mut inner_length = None;
+        for element in elements {
+            match element {
+                Element::Array(inner) if !is_innermost => {
+                    if *inner_length.get_or_insert(inner.len()) != inner.len() {
+                        return exec_err!(
+                            "malformed array literal: \"{text}\": \
+                             multidimensional arrays must have sub-arrays with matching dimensions"
+                        );
+                    }
+                    self.take(inner, level + 1, text)?;
+                }
+                Element::Null if is_innermost => self.elements.push(None),
+                Element::Text(value) if is_innermost => self.elements.push(Some(value)),
+                _ => {
+                    return exec_err!(
+                        "the array \"{text}\" has not {depth} dimensions; cast it to a type that has a [] for each"
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Arrays of the type `data_type` from their texts. `convert` makes elements of the innermost type of texts.
+///
+/// # Errors
+/// For texts that are no arrays of as many dimensions as the type has; what `convert` says.
+pub(crate) fn input(
+    array_texts: &StringArray,
+    data_type: &DataType,
+    convert: &dyn Fn(ArrayRef, &DataType) -> Result<ArrayRef>,
+) -> Result<ArrayRef> {
+    let depth = dimensions(data_type);
+    let mut levels = Levels { lengths: vec![Vec::new(); depth], elements: Vec::new() };
+    for text in array_texts {
+        match text {
+            None => levels.lengths[0].push(0),
+            Some(text) => levels.take(Parser::parse(text)?, 0, text)?,
+        }
+    }
+    let mut innermost = data_type;
+    while let Some(item) = item_of(innermost) {
+        innermost = item;
+    }
+    let mut values = convert(Arc::new(StringArray::from(levels.elements)), innermost)?;
+    for (level, lengths) in levels.lengths.into_iter().enumerate().rev() {
+        let DataType::List(item) = list_of(values.data_type().clone()) else { return plan_err!("a list was expected") };
+        let nulls = if level == 0 { array_texts.nulls().cloned() } else { None::<NullBuffer> };
+        values = Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, nulls)?);
+    }
+    Ok(values)
+}
+
+/// The text of the arrays of `array`.
+///
+/// # Errors
+/// For elements that have no text.
+pub(crate) fn output(array: &ArrayRef) -> Result<StringArray> {
+    let list = as_list(array)?;
+    let mut made = Texts::new(list.len());
+    for row in 0..list.len() {
+        if list.is_null(row) {
+            made.push(None::<&str>)?;
+            continue;
+        }
+        let mut out = String::new();
+        write_array(&list, row, &mut out)?;
+        made.push(Some(out))?;
+    }
+    Ok(made.finish())
+}
+
+fn write_array(list: &ListArray, row: usize, out: &mut String) -> Result<()> {
+    let values = list.value(row);
+    let inner = item_of(values.data_type()).map(|_| as_list(&values)).transpose()?;
+    out.push('{');
+    for place in 0..values.len() {
+        if place > 0 {
+            out.push(',');
+        }
+        match &inner {
+            _ if values.is_null(place) => out.push_str("NULL"),
+            Some(inner) => write_array(inner, place, out)?,
+            None => write_element(&element_text(&values, place)?, out),
+        }
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// The text of an element, as it stands within an array.
+pub(super) fn element_text(values: &ArrayRef, place: usize) -> Result<String> {
+    match values.data_type() {
+        DataType::Boolean => Ok(if values.as_boolean().value(place) { "t" } else { "f" }.to_owned()),
+        other if kind_of(other).is_some() => Ok(texts(values)?.value(place).to_owned()),
+        _ => key_text(values, place),
+    }
+}
+
+fn write_element(text: &str, out: &mut String) {
+    let is_special = |letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || letter.is_ascii_whitespace();
+    if !text.is_empty() && !text.contains(is_special) && !text.eq_ignore_ascii_case("null") {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    for letter in text.chars() {
+        if matches!(letter, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(letter);
+    }
+    out.push('"');
+}
+
+/// The elements of arrays of text, or of texts that are arrays.
+pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<String>>>>> {
+    let list = match array.data_type() {
+        data_type if item_of(data_type).is_some() => as_list(array)?,
+        _ => as_list(&input(&texts(array)?, &list_of(DataType::Utf8), &|values, _| Ok(values))?)?,
+    };
+    let values = texts(list.values())?;
+    let row = |row: usize| -> Option<Vec<Option<String>>> {
+        if list.is_null(row) {
+            return None;
+        }
+        Some(range(&list, row).map(|place| values.is_valid(place).then(|| values.value(place).to_owned())).collect())
+    };
+    Ok((0..list.len()).map(row).collect())
+}
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![Function::new("array_to_string", joined_types, |_| Ok(DataType::Utf8), join)]
+}
+
+fn joined_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let [array, rest @ ..] = types else { return plan_err!("array_to_string has 2 or 3 arguments") };
+    if rest.is_empty() || rest.len() > 2 {
+        return plan_err!("array_to_string has 2 or 3 arguments");
+    }
+    let item = require_item("array_to_string", array)?;
+    Ok([vec![list_of(item)], rest.iter().map(|_| DataType::Utf8).collect()].concat())
+}
+
+fn join(call: &Call<'_>) -> Result<ArrayRef> {
+    let list = as_list(&call.array(0)?)?;
+    let separators = call.texts(1)?;
+    let placeholders = if call.args.len() == 3 { Some(call.texts(2)?) } else { None };
+    let mut made = Texts::new(call.rows);
+    for row in 0..call.rows {
+        let Some(separator) = separators.get(row).filter(|_| list.is_valid(row)) else {
+            made.push(None::<&str>)?;
+            continue;
+        };
+        let placeholder = placeholders.as_ref().and_then(|texts| texts.get(row));
+        let mut parts = Vec::new();
+        collect_texts(&list, row, placeholder, &mut parts)?;
+        made.push(Some(parts.join(separator)))?;
+    }
+    Ok(Arc::new(made.finish()))
+}
+
+fn collect_texts(list: &ListArray, row: usize, placeholder: Option<&str>, parts: &mut Vec<String>) -> Result<()> {
+    let values = list.value(row);
+    let inner = item_of(values.data_type()).map(|_| as_list(&values)).transpose()?;
+    for place in 0..values.len() {
+        match &inner {
+            Some(inner) => collect_texts(inner, place, placeholder, parts)?,
+            None if values.is_null(place) => parts.extend(placeholder.map(str::to_owned)),
+            None => parts.push(element_text(&values, place)?),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! A cast as a function.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::scalar::ScalarValue;
+
+use super::{from_text, is_text, to_text};
+use crate::number::{has_free_scale, out_of_range};
+use crate::time;
+
+/// Whether a cast is one that Arrow does otherwise than PostgreSQL.
+///
+/// # Errors
+/// `Plan` for casts that are refused, with what to write instead.
+pub(super) fn is_of_postgres(from: &DataType, to: &DataType) -> Result<bool> {
+    if is_text(to) {
+        if has_free_scale(from) {
+            return plan_err!(
+                "the text of a quotient or an average is not computed, since the number of its digits is \
+                 PostgreSQL's choice; round it first: round(x, 2)::text"
+            );
+        }
+        if matches!(from, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) {
+            return plan_err!("a row has no text; name its fields, or write to_json(x)");
+        }
+        return Ok(to_text::is_of_postgres(from));
+    }
+    if is_text(from) {
+        return Ok(from_text::is_of_postgres(to));
+    }
+    if time::is_conversion(from, to) {
+        return Ok(true);
+    }
+    Ok(to.is_integer() && (from.is_floating() || matches!(from, DataType::Decimal128(..))))
+}
+
+/// The cast of its argument to a type, as PostgreSQL does it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Conversion {
+    to: DataType,
+    signature: Signature,
+}
+
+impl Conversion {
+    pub(crate) fn new(to: DataType) -> Self {
+        Self { to, signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+/// `values` as values of the type `to`.
+fn converted(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let from = values.data_type();
+    if is_text(to) {
+        return Ok(cast(&to_text::text_of(values)?, to)?);
+    }
+    if is_text(from) {
+        let values = cast(values, &DataType::Utf8)?;
+        return from_text::parsed(values.as_string(), to);
+    }
+    if time::is_conversion(from, to) {
+        return time::convert(values, to);
+    }
+    let integers: Int64Array = match from {
+        DataType::Decimal128(_, scale) => {
+            let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));
+            let rounded = |value: i128| i64::try_from(half_away(value, unit)).map_err(|_| out_of_range(to));
+            let values = values.as_primitive::<Decimal128Type>().iter();
+            values.map(|value| value.map(rounded).transpose()).collect::<Result<_>>()?
+        }
+        _ => {
+            let doubles = cast(values, &DataType::Float64)?;
+            let values = doubles.as_primitive::<Float64Type>().iter();
+            values.map(|value| value.map(|value| half_even(value, to)).transpose()).collect::<Result<_>>()?
+        }
+    };
+    exactly(&integers, to)
+}
+
+/// `value / unit`, half away from zero.
+pub(super) fn half_away(value: i128, unit: i128) -> i128 {
+    let (whole, rest) = (value / unit, value % unit);
+    if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) && rest != 0 { whole + value.signum() } else { whole }
+}
+
+/// The whole number next to `value`, of two the even one.
+fn half_even(value: f64, to: &DataType) -> Result<i64> {
+    let rounded = value.round_ties_even();
+    // 2^63 is a double, the largest bigint is none.
+    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
+        return Err(out_of_range(to));
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "in range, and whole")]
+    Ok(rounded as i64)
+}
+
+/// Integers as ones of the type `to`, which must hold them.
+pub(super) fn exactly(integers: &Int64Array, to: &DataType) -> Result<ArrayRef> {
+    let narrowed = cast(integers, to)?;
+    // Arrow gives NULL for what does not fit.
+    if narrowed.null_count() > integers.null_count() { Err(out_of_range(to)) } else { Ok(narrowed) }
+}
+
+impl ScalarUDFImpl for Conversion {
+    fn name(&self) -> &str {
+        "cast*"
+    }
+
+    #[allow(deprecated, reason = "plans show the cast")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|arg| format!("CAST({arg} AS {})", self.to)).collect())
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        // As DataFusion names a cast: after what is cast.
+        Ok(args.iter().map(|arg| arg.schema_name().to_string()).collect())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.to.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(converted(&values, &self.to)?)),
+            Some(ColumnarValue::Scalar(value)) => {
+                let converted = converted(&value.to_array()?, &self.to)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?))
+            }
+            None => plan_err!("a cast has an operand"),
+        }
+    }
+}
+
+/// An array as the trait object that it is handed on as.
+pub(super) fn shared(array: impl Array + 'static) -> ArrayRef {
+    Arc::new(array)
+}

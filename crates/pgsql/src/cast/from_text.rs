@@ -1,0 +1,137 @@
+//! Values that a text names: PostgreSQL's input functions.
+
+use arrow::array::{
+    ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
+    IntervalMonthDayNanoArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::common::{Result, exec_err, plan_err};
+
+use super::conversion::{exactly, half_away, shared};
+use crate::number;
+use crate::time::input;
+
+/// Whether text is made a value of this type here.
+pub(super) fn is_of_postgres(to: &DataType) -> bool {
+    to.is_integer()
+        || to.is_floating()
+        || to.is_temporal()
+        || matches!(to, DataType::Decimal128(..) | DataType::Boolean)
+        || matches!(to, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::Interval(_))
+        || matches!(to, DataType::List(_))
+}
+
+/// What each text names, of the type `to`.
+///
+/// # Errors
+/// PostgreSQL's words for the first text that names no value of the type.
+pub(super) fn parsed(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
+    Ok(match to {
+        integer if integer.is_integer() => {
+            let integers: Int64Array = each(texts, |text| super::integer(text, to))?;
+            exactly(&integers, to)?
+        }
+        float if float.is_floating() => {
+            let floats: Float64Array = each(texts, |text| super::float(text, to))?;
+            cast(&floats, to)?
+        }
+        DataType::Decimal128(precision, scale) => {
+            let decimals: Decimal128Array = each(texts, |text| decimal(text, *precision, *scale, to))?;
+            shared(decimals.with_precision_and_scale(*precision, *scale)?)
+        }
+        DataType::Boolean => shared(each::<_, BooleanArray>(texts, boolean)?),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            let values: Vec<Option<Vec<u8>>> =
+                texts.iter().map(|text| text.map(bytes).transpose()).collect::<Result<_>>()?;
+            cast(&BinaryArray::from_iter(values), to)?
+        }
+        DataType::Date32 | DataType::Date64 => cast(&each::<_, Date32Array>(texts, input::date)?, to)?,
+        DataType::Time32(_) | DataType::Time64(_) => cast(&each::<_, Time64MicrosecondArray>(texts, input::time)?, to)?,
+        DataType::Timestamp(_, None) => cast(&each::<_, TimestampMicrosecondArray>(texts, input::timestamp)?, to)?,
+        DataType::Timestamp(_, Some(_)) => {
+            let instants: TimestampMicrosecondArray = each(texts, input::timestamptz)?;
+            cast(&instants.with_timezone("UTC"), to)?
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            shared(each::<_, IntervalMonthDayNanoArray>(texts, input::interval)?)
+        }
+        DataType::List(_) => crate::array::input(texts, to, &|elements, to| {
+            if super::is_text(to) { Ok(cast(&elements, to)?) } else { parsed(elements.as_string(), to) }
+        })?,
+        other => return plan_err!("text cannot be cast to {other}"),
+    })
+}
+
+fn each<T, A: FromIterator<Option<T>>>(texts: &StringArray, parse: impl Fn(&str) -> Result<T>) -> Result<A> {
+    texts.iter().map(|text| text.map(&parse).transpose()).collect()
+}
+
+fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> {
+    let Some((value, written)) = number::decimal(text) else { return Err(number::invalid(text, to)) };
+    let shift = u32::from((i16::from(scale) - i16::from(written)).unsigned_abs());
+    let overflow =
+        || format!("numeric field overflow: \"{text}\" has more digits than numeric({precision},{scale}) holds");
+    let units = if written > scale {
+        let unit = 10_i128.pow(shift);
+        if number::has_free_scale(to) && value % unit != 0 {
+            return exec_err!(
+                "\"{text}\" has more digits after the point than are kept; cast it to numeric(38, {written})"
+            );
+        }
+        half_away(value, unit)
+    } else {
+        match 10_i128.checked_pow(shift).and_then(|factor| value.checked_mul(factor)) {
+            Some(units) => units,
+            None => return exec_err!("{}", overflow()),
+        }
+    };
+    if units.unsigned_abs() < 10_u128.pow(u32::from(precision)) { Ok(units) } else { exec_err!("{}", overflow()) }
+}
+
+/// A boolean by any word that begins its name, as PostgreSQL has them.
+fn boolean(text: &str) -> Result<bool> {
+    let word = text.trim_matches(|character: char| character.is_ascii_whitespace()).to_ascii_lowercase();
+    let begins = |name: &str, shortest: usize| word.len() >= shortest && name.starts_with(&word);
+    if begins("true", 1) || begins("yes", 1) || word == "on" || word == "1" {
+        return Ok(true);
+    }
+    if begins("false", 1) || begins("no", 1) || begins("off", 2) || word == "0" {
+        return Ok(false);
+    }
+    exec_err!("invalid input syntax for type boolean: \"{text}\"")
+}
+
+/// Bytes in the format hex (`\xdeadbeef`) or escape (`\001abc\\`).
+fn bytes(text: &str) -> Result<Vec<u8>> {
+    if let Some(digits) = text.strip_prefix("\\x") {
+        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        if !digits.len().is_multiple_of(2) {
+            return exec_err!("invalid hexadecimal data: odd number of digits");
+        }
+        let pairs = digits.chunks_exact(2).map(|pair| Some(value(pair[0])? * 16 + value(pair[1])?));
+        return match pairs.collect::<Option<Vec<u8>>>() {
+            Some(bytes) => Ok(bytes),
+            None => exec_err!("invalid hexadecimal digit in \"{text}\""),
+        };
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        (bytes, rest) = match (first, tail) {
+            (b'\\', [b'\\', tail @ ..]) => (with(bytes, b'\\'), tail),
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
+                (with(bytes, (a - b'0') * 64 + (b - b'0') * 8 + (c - b'0')), tail)
+            }
+            (b'\\', _) => return exec_err!("invalid input syntax for type bytea"),
+            (byte, tail) => (with(bytes, *byte), tail),
+        };
+    }
+    Ok(bytes)
+}
+
+fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
+    bytes.push(byte);
+    bytes
+}

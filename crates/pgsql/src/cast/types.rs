@@ -1,0 +1,159 @@
+//! Types of SQL that DataFusion's planner does not know, or takes for others.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::DataType as ArrowType;
+use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, Value, ValueWithSpan,
+};
+
+use super::numeric;
+use crate::syntax::call;
+
+const UUID: &str = "uuid*";
+/// Bytes of a `name`.
+const NAME_LENGTH: u64 = 63;
+
+/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
+/// Inner expressions were rewritten before.
+pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
+    match expression {
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+            if let Some(replaced) = replacement(expr, data_type)? {
+                *expression = replaced;
+            }
+        }
+        Expr::TypedString(typed) => {
+            let mut value = Expr::Value(typed.value.clone());
+            if let Some(replaced) = replacement(&mut value, &mut typed.data_type)? {
+                *expression = replaced;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The call that the cast of `operand` to `data_type` means; where DataFusion's planner knows the type by another
+/// name, that name is put in.
+fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
+    let taken = |operand: &mut Expr| std::mem::replace(operand, Expr::Value(Value::Null.into()));
+    match data_type {
+        DataType::CharacterVarying(length) | DataType::CharVarying(length) | DataType::Varchar(length) => {
+            let length = length.take();
+            *data_type = DataType::Varchar(None);
+            let Some(CharacterLength::IntegerLength { length, .. }) = length else { return Ok(None) };
+            Ok(Some(first_characters(taken(operand), length)))
+        }
+        DataType::Character(length) | DataType::Char(length) => match length {
+            None => Ok(Some(first_characters(taken(operand), 1))),
+            Some(CharacterLength::IntegerLength { length: 1, .. }) => Ok(Some(first_characters(taken(operand), 1))),
+            Some(_) => plan_err!("character(n) pads with spaces; use varchar(n), or rpad(x, n)"),
+        },
+        DataType::Numeric(ExactNumberInfo::None)
+        | DataType::Decimal(ExactNumberInfo::None)
+        | DataType::Dec(ExactNumberInfo::None) => Ok(Some(as_numeric(taken(operand)))),
+        DataType::Dec(info) => {
+            *data_type = DataType::Numeric(*info);
+            Ok(None)
+        }
+        DataType::Float(ExactNumberInfo::None) => {
+            *data_type = DataType::DoublePrecision;
+            Ok(None)
+        }
+        DataType::Float(ExactNumberInfo::Precision(bits)) => {
+            *data_type = if *bits <= 24 { DataType::Real } else { DataType::DoublePrecision };
+            Ok(None)
+        }
+        DataType::Uuid => Ok(Some(call(UUID, vec![taken(operand)]))),
+        DataType::Custom(name, _) => match name.to_string().to_ascii_lowercase().as_str() {
+            "name" => Ok(Some(first_characters(taken(operand), NAME_LENGTH))),
+            "bpchar" => {
+                *data_type = DataType::Varchar(None);
+                Ok(None)
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// `left(operand::varchar, length)`.
+fn first_characters(operand: Expr, length: u64) -> Expr {
+    let text = Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(operand),
+        data_type: DataType::Varchar(None),
+        format: None,
+        array: false,
+    };
+    call("left", vec![text, Expr::Value(Value::Number(length.to_string(), false).into())])
+}
+
+/// A number that is written is a numeric of the digits that it is written with.
+fn as_numeric(operand: Expr) -> Expr {
+    if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = &operand {
+        let is_plain = !text.contains(['e', 'E']) && crate::number::numeric_literal(text).is_some();
+        let text = text.trim().trim_start_matches('+');
+        if is_plain {
+            let unsigned = text.trim_start_matches('-');
+            // With a point, so that it is no integer.
+            let number = if unsigned.contains('.') { unsigned.to_owned() } else { format!("{unsigned}.") };
+            let number = Expr::Value(Value::Number(number, false).into());
+            if text.starts_with('-') {
+                let op = datafusion::sql::sqlparser::ast::UnaryOperator::Minus;
+                return Expr::Nested(Box::new(Expr::UnaryOp { op, expr: Box::new(number) }));
+            }
+            return number;
+        }
+    }
+    call(numeric::NAME, vec![operand])
+}
+
+pub(super) fn uuid_function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Uuid { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+/// A uuid, which is kept as the text that PostgreSQL writes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Uuid {
+    signature: Signature,
+}
+
+fn uuid(text: &str) -> Result<String> {
+    let inner = text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(text);
+    let digits: String = inner.chars().filter(|character| *character != '-').collect::<String>().to_ascii_lowercase();
+    if digits.len() != 32 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return exec_err!("invalid input syntax for type uuid: \"{text}\"");
+    }
+    let part = |from: usize, to: usize| &digits[from..to];
+    Ok([part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-"))
+}
+
+impl ScalarUDFImpl for Uuid {
+    fn name(&self) -> &str {
+        UUID
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        match types {
+            [text] if super::is_text(text) || text.is_null() => Ok(ArrowType::Utf8),
+            _ => plan_err!("only text can be cast to uuid"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(texts) = args.args.first() else { return plan_err!("a cast has an operand") };
+        let texts = cast(&texts.to_array(args.number_rows)?, &ArrowType::Utf8)?;
+        let uuids = texts.as_string::<i32>().iter().map(|text| text.map(uuid).transpose());
+        Ok(ColumnarValue::Array(Arc::new(uuids.collect::<Result<StringArray>>()?)))
+    }
+}

@@ -1,0 +1,272 @@
+//! `to_json`, `json_build_object`, `json_build_array`, `json_object` and their `jsonb` siblings.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::document::{as_they_are, check_count, finish, kind, printed, values};
+use super::function::{Call, Function, Texts, check_bytes};
+use super::kind::{Kind, kind_of};
+use super::render::{key_text, text_of, value_of, write};
+use super::text::write_string;
+use super::value::Value;
+use crate::array::text_lists;
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        Function::new("to_json", as_they_are, |fields| one(fields, "to_json", Kind::Json), convert::<false>),
+        Function::new("to_jsonb", as_they_are, |fields| one(fields, "to_jsonb", Kind::Jsonb), convert::<true>),
+        Function::new("array_to_json", as_they_are, |fields| list(fields), convert::<false>),
+        Function::new("row_to_json", as_they_are, |fields| record(fields), convert::<false>),
+        Function::new("json_build_array", as_they_are, |_| Ok(Kind::Json.data_type()), build_array::<false>),
+        Function::new("jsonb_build_array", as_they_are, |_| Ok(Kind::Jsonb.data_type()), build_array::<true>),
+        Function::new("json_build_object", as_they_are, |fields| pairs(fields, Kind::Json), build_object::<false>),
+        Function::new("jsonb_build_object", as_they_are, |fields| pairs(fields, Kind::Jsonb), build_object::<true>),
+        Function::new("json_object", object_types, |_| Ok(Kind::Json.data_type()), object::<false>),
+        Function::new("jsonb_object", object_types, |_| Ok(Kind::Jsonb.data_type()), object::<true>),
+    ]
+}
+
+fn one(fields: &[FieldRef], name: &str, kind: Kind) -> Result<DataType> {
+    check_count(name, fields, 1, 1)?;
+    Ok(kind.data_type())
+}
+
+fn list(fields: &[FieldRef]) -> Result<DataType> {
+    match fields.first().map(|field| field.data_type()) {
+        Some(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null) => {
+            one(fields, "array_to_json", Kind::Json)
+        }
+        _ => plan_err!("array_to_json has an array as its argument; write to_json(value)"),
+    }
+}
+
+fn record(fields: &[FieldRef]) -> Result<DataType> {
+    match fields {
+        [row] if matches!(row.data_type(), DataType::Struct(_)) && kind_of(row.data_type()).is_none() => {
+            Ok(Kind::Json.data_type())
+        }
+        _ => plan_err!("row_to_json has a row as its argument; write json_build_object('name', column, …)"),
+    }
+}
+
+fn pairs(fields: &[FieldRef], kind: Kind) -> Result<DataType> {
+    if fields.len().is_multiple_of(2) {
+        return Ok(kind.data_type());
+    }
+    let name = kind.name();
+    plan_err!(
+        "argument list must have even number of elements: {name}_build_object() takes alternating keys and values"
+    )
+}
+
+fn convert<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+    let array = call.array(0)?;
+    let kind = kind::<IS_BINARY>();
+    let mut texts = Texts::new(call.rows);
+    for row in 0..call.rows {
+        let text = if array.is_valid(row) { Some(text_of(&array, row, kind)?) } else { None };
+        texts.push(text)?;
+    }
+    finish(texts, Some(kind))
+}
+
+/// All arguments as arrays.
+fn arrays(call: &Call<'_>) -> Result<Vec<ArrayRef>> {
+    (0..call.args.len()).map(|index| call.array(index)).collect()
+}
+
+fn build_array<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+    let columns = arrays(call)?;
+    let kind = kind::<IS_BINARY>();
+    values(call, Some(kind), |row| {
+        let mut out = String::from("[");
+        for (place, column) in columns.iter().enumerate() {
+            if place > 0 {
+                out.push_str(", ");
+            }
+            write(column, row, kind, &mut out)?;
+        }
+        out.push(']');
+        Ok(Some(out))
+    })
+}
+
+fn build_object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+    let columns = arrays(call)?;
+    let key = |place: usize, row: usize| {
+        let column = &columns[place];
+        if column.is_null(row) || *column.data_type() == DataType::Null {
+            let message = if IS_BINARY { "key must not be null" } else { "cannot be null" };
+            return exec_err!("argument {}: {message}", place + 1);
+        }
+        key_text(column, row)
+    };
+    if IS_BINARY {
+        return values(call, Some(Kind::Jsonb), |row| {
+            let pair = |place| Ok((key(place, row)?, value_of(&columns[place + 1], row)?));
+            let pairs = (0..columns.len()).step_by(2).map(pair).collect::<Result<Vec<_>>>()?;
+            Ok(Some(printed(&Value::object(pairs))))
+        });
+    }
+    values(call, Some(Kind::Json), |row| {
+        let mut out = String::from("{");
+        for place in (0..columns.len()).step_by(2) {
+            if place > 0 {
+                out.push_str(", ");
+            }
+            write_string(&key(place, row)?, &mut out);
+            out.push_str(" : ");
+            write(&columns[place + 1], row, Kind::Json, &mut out)?;
+        }
+        out.push('}');
+        Ok(Some(out))
+    })
+}
+
+fn object_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    if !(1..=2).contains(&types.len()) {
+        return plan_err!("json_object has one or two arrays of text as its arguments");
+    }
+    let text = |data_type: &DataType| match data_type {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+            DataType::new_list(DataType::Utf8, true)
+        }
+        _ => DataType::Utf8,
+    };
+    Ok(types.iter().map(text).collect())
+}
+
+/// `json_object(pairs)` and `json_object(keys, values)`.
+fn object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+    let lists = (0..call.args.len()).map(|index| text_lists(&call.array(index)?)).collect::<Result<Vec<_>>>()?;
+    values(call, Some(kind::<IS_BINARY>()), |row| {
+        let pairs: Vec<(Option<String>, Option<String>)> = match lists.as_slice() {
+            [pairs] => {
+                let Some(pairs) = &pairs[row] else { return Ok(None) };
+                if !pairs.len().is_multiple_of(2) {
+                    return exec_err!("array must have even number of elements");
+                }
+                pairs.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+            }
+            [keys, values] => {
+                let (Some(keys), Some(values)) = (&keys[row], &values[row]) else { return Ok(None) };
+                if keys.len() != values.len() {
+                    return exec_err!("mismatched array dimensions");
+                }
+                keys.iter().cloned().zip(values.iter().cloned()).collect()
+            }
+            _ => return exec_err!("json_object has one or two arguments"),
+        };
+        let pair = |(key, value): (Option<String>, Option<String>)| {
+            let key = key.ok_or_else(|| exec_datafusion_err!("null value not allowed for object key"))?;
+            Ok((key, value.map_or(Value::Null, Value::Text)))
+        };
+        object_text(pairs.into_iter().map(pair).collect::<Result<_>>()?, IS_BINARY).map(Some)
+    })
+}
+
+fn object_text(pairs: Vec<(String, Value)>, is_binary: bool) -> Result<String> {
+    if is_binary {
+        return Ok(printed(&Value::object(pairs)));
+    }
+    let mut out = String::from("{");
+    for (place, (key, value)) in pairs.iter().enumerate() {
+        if place > 0 {
+            out.push_str(", ");
+        }
+        write_string(key, &mut out);
+        out.push_str(" : ");
+        super::text::write_value(value, &mut out);
+    }
+    out.push('}');
+    Ok(out)
+}
+
+/// What an aggregate makes of the array of its values.
+pub(super) fn collected(is_binary: bool) -> ScalarUDF {
+    if is_binary {
+        Function::new(
+            "jsonb_collected",
+            as_they_are,
+            |_| Ok(Kind::Jsonb.data_type()),
+            |call| collect(call, Kind::Jsonb),
+        )
+    } else {
+        Function::new("json_collected", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
+    }
+}
+
+fn collect(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
+    let lists = call.array(0)?;
+    let lists = lists.as_list::<i32>();
+    // Rows and arrays stand on lines of their own.
+    let item = lists.value_type();
+    let is_nested = kind_of(&item).is_none()
+        && matches!(
+            item,
+            DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
+        );
+    let separator = if is_nested && kind == Kind::Json { ", \n " } else { ", " };
+    values(call, Some(kind), |row| {
+        if lists.is_null(row) {
+            return Ok(None);
+        }
+        let items = lists.value(row);
+        let mut out = String::from("[");
+        for item in 0..items.len() {
+            if item > 0 {
+                out.push_str(separator);
+            }
+            write(&items, item, kind, &mut out)?;
+            check_bytes(out.len())?;
+        }
+        out.push(']');
+        Ok(Some(out))
+    })
+}
+
+/// What an aggregate makes of the array of its pairs.
+pub(super) fn collected_object(is_binary: bool) -> ScalarUDF {
+    let name = if is_binary { "jsonb_collected_object" } else { "json_collected_object" };
+    if is_binary {
+        Function::new(name, as_they_are, |_| Ok(Kind::Jsonb.data_type()), |call| collect_object(call, Kind::Jsonb))
+    } else {
+        Function::new(name, as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect_object(call, Kind::Json))
+    }
+}
+
+fn collect_object(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
+    let lists = call.array(0)?;
+    let lists = lists.as_list::<i32>();
+    values(call, Some(kind), |row| {
+        if lists.is_null(row) {
+            return Ok(None);
+        }
+        let items = lists.value(row);
+        let columns = items.as_struct().columns();
+        let key = |item: usize| {
+            if columns[0].is_null(item) {
+                return exec_err!("field name must not be null");
+            }
+            key_text(&columns[0], item)
+        };
+        if kind == Kind::Jsonb {
+            let pair = |item| Ok((key(item)?, value_of(&columns[1], item)?));
+            return Ok(Some(printed(&Value::object((0..items.len()).map(pair).collect::<Result<_>>()?))));
+        }
+        let mut out = String::from("{ ");
+        for item in 0..items.len() {
+            if item > 0 {
+                out.push_str(", ");
+            }
+            write_string(&key(item)?, &mut out);
+            out.push_str(" : ");
+            write(&columns[1], item, kind, &mut out)?;
+            check_bytes(out.len())?;
+        }
+        out.push_str(" }");
+        Ok(Some(out))
+    })
+}

@@ -1,0 +1,174 @@
+//! `->`, `->>`, `#>`, `#>>` and `json_extract_path`.
+
+use std::borrow::Cow;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::document::{check, check_count, finish, is_text, kind};
+use super::function::{Call, Column, Function, Texts, field_kind};
+use super::kind::Kind;
+use super::path::{Step, as_text, step};
+use crate::array::text_lists;
+
+/// The functions `json_extract_path` and its siblings.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        Function::new("json_extract_path", keys, |fields| extracted::<false, false>(fields), extract::<false, false>),
+        Function::new(
+            "json_extract_path_text",
+            keys,
+            |fields| extracted::<false, true>(fields),
+            extract::<false, true>,
+        ),
+        Function::new("jsonb_extract_path", keys, |fields| extracted::<true, false>(fields), extract::<true, false>),
+        Function::new("jsonb_extract_path_text", keys, |fields| extracted::<true, true>(fields), extract::<true, true>),
+    ]
+}
+
+/// What `->` is, and `->>` if `is_text`.
+pub(super) fn member(is_text: bool) -> ScalarUDF {
+    if is_text {
+        Function::new("json_member_text", one_step, |_| Ok(DataType::Utf8), |call| get_member(call, true))
+    } else {
+        Function::new("json_member", one_step, own_kind, |call| get_member(call, false))
+    }
+}
+
+/// What `#>` is, and `#>>` if `is_text`.
+pub(super) fn at_path(is_text: bool) -> ScalarUDF {
+    if is_text {
+        Function::new("json_at_path_text", path_types, |_| Ok(DataType::Utf8), |call| get_at_path(call, true))
+    } else {
+        Function::new("json_at_path", path_types, own_kind, |call| get_at_path(call, false))
+    }
+}
+
+fn own_kind(fields: &[FieldRef]) -> Result<DataType> {
+    Ok(field_kind(&fields[0]).unwrap_or(Kind::Jsonb).data_type())
+}
+
+fn one_step(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [document, key] if key.is_integer() => Ok(vec![document.clone(), DataType::Int64]),
+        [document, key] if is_text(key) => Ok(vec![document.clone(), DataType::Utf8]),
+        [_, key, ..] => plan_err!("operator does not exist: jsonb -> {key}; its right side is text or an integer"),
+        _ => plan_err!("-> has two operands"),
+    }
+}
+
+/// Types of `#>`: text is an array that is written as text.
+pub(super) fn path_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [document, path] if is_text(path) => Ok(vec![document.clone(), DataType::Utf8]),
+        [document, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)] => {
+            Ok(vec![document.clone(), DataType::new_list(DataType::Utf8, true)])
+        }
+        _ => plan_err!("the right side of #>, #>> and #- is an array of text, such as '{{a,b}}'"),
+    }
+}
+
+fn keys(types: &[DataType]) -> Result<Vec<DataType>> {
+    let text = |data_type: &DataType| is_text(data_type).then_some(DataType::Utf8);
+    match types.split_first() {
+        Some((document, keys)) => match keys.iter().map(text).collect::<Option<Vec<_>>>() {
+            Some(keys) => Ok([vec![document.clone()], keys].concat()),
+            None => plan_err!("the keys of json_extract_path are text, also those of array elements: '0'"),
+        },
+        None => plan_err!("json_extract_path has at least one argument"),
+    }
+}
+
+fn extracted<const IS_BINARY: bool, const IS_TEXT: bool>(fields: &[FieldRef]) -> Result<DataType> {
+    let kind = kind::<IS_BINARY>();
+    check_count("json_extract_path", fields, 1, usize::MAX)?;
+    check("json_extract_path", kind, &fields[0])?;
+    Ok(if IS_TEXT { DataType::Utf8 } else { kind.data_type() })
+}
+
+/// The kind of the result, none if it is text.
+fn result_kind(call: &Call<'_>, is_text: bool) -> Option<Kind> {
+    if is_text { None } else { super::kind::kind_of(call.returns) }
+}
+
+fn push(texts: &mut Texts, found: Option<&str>, is_text: bool) -> Result<()> {
+    match found {
+        Some(found) if is_text => texts.push(as_text(found)?),
+        found => texts.push(found),
+    }
+}
+
+fn get_member(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
+    let documents = call.texts(0)?;
+    let mut made = Texts::new(call.rows);
+    if *call.fields[1].data_type() == DataType::Int64 {
+        let indexes: Column<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
+        for row in 0..call.rows {
+            let place = indexes.place(row);
+            let index = indexes.values.is_valid(place).then(|| Step::Index(indexes.values.value(place)));
+            let found = match (documents.get(row), index) {
+                (Some(document), Some(index)) => step(document, &index)?,
+                _ => None,
+            };
+            push(&mut made, found, is_text)?;
+        }
+    } else {
+        let keys = call.texts(1)?;
+        for row in 0..call.rows {
+            let found = match (documents.get(row), keys.get(row)) {
+                (Some(document), Some(key)) => step(document, &Step::Key(Cow::Borrowed(key)))?,
+                _ => None,
+            };
+            push(&mut made, found, is_text)?;
+        }
+    }
+    finish(made, result_kind(call, is_text))
+}
+
+/// Paths, one for each row or one for all.
+pub(super) fn paths(call: &Call<'_>, index: usize) -> Result<Column<Vec<Option<Vec<Option<String>>>>>> {
+    call.column(index, |array| text_lists(&array))
+}
+
+fn get_at_path(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
+    let documents = call.texts(0)?;
+    let paths = paths(call, 1)?;
+    let mut made = Texts::new(call.rows);
+    for row in 0..call.rows {
+        let found = match (documents.get(row), &paths.values[paths.place(row)]) {
+            (Some(document), Some(path)) => follow(document, path.iter().map(Option::as_deref))?,
+            _ => None,
+        };
+        push(&mut made, found, is_text)?;
+    }
+    finish(made, result_kind(call, is_text))
+}
+
+fn extract<const IS_BINARY: bool, const IS_TEXT: bool>(call: &Call<'_>) -> Result<ArrayRef> {
+    let documents = call.documents(0, kind::<IS_BINARY>())?;
+    let keys = (1..call.args.len()).map(|index| call.texts(index)).collect::<Result<Vec<Column<StringArray>>>>()?;
+    let mut made = Texts::new(call.rows);
+    for row in 0..call.rows {
+        let found = match documents.get(row) {
+            Some(document) => follow(document, keys.iter().map(|key| key.get(row)))?,
+            None => None,
+        };
+        push(&mut made, found, IS_TEXT)?;
+    }
+    finish(made, result_kind(call, IS_TEXT))
+}
+
+/// A key that is NULL leads nowhere.
+fn follow<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>) -> Result<Option<&'d str>> {
+    let mut value = document;
+    for key in path {
+        let Some(key) = key else { return Ok(None) };
+        match step(value, &Step::Any(Cow::Borrowed(key)))? {
+            Some(next) => value = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(value.trim_matches([' ', '\t', '\n', '\r'])))
+}

@@ -1,0 +1,120 @@
+//! Which operators are those of JSON.
+
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use super::document::is_text;
+use super::function::{call, field_kind};
+use super::kind::Kind;
+use super::{get, input, ops};
+use crate::operator::Operands;
+
+/// The expression that the operator means for operands of these types; none if it is not of this family.
+pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
+    use BinaryOperator::{
+        Arrow, ArrowAt, AtArrow, HashArrow, HashLongArrow, HashMinus, LongArrow, Minus, Question, QuestionAnd,
+        QuestionPipe, StringConcat,
+    };
+    let kind_of = |operand: &Expr| operand.to_field(operands.schema).ok().and_then(|(_, field)| field_kind(&field));
+    let (left, right) = (kind_of(operands.left), kind_of(operands.right));
+    let both = || vec![operands.left.clone(), operands.right.clone()];
+    match operands.op {
+        Arrow | LongArrow | HashArrow | HashLongArrow => {
+            if left.is_none() {
+                return refuse(operands, "write value::jsonb on its left side");
+            }
+            Ok(Some(match operands.op {
+                Arrow => call(get::member(false), both()),
+                LongArrow => call(get::member(true), both()),
+                HashArrow => call(get::at_path(false), both()),
+                _ => call(get::at_path(true), both()),
+            }))
+        }
+        Question | QuestionPipe | QuestionAnd | HashMinus => {
+            if left != Some(Kind::Jsonb) {
+                return refuse(operands, "write value::jsonb on its left side");
+            }
+            Ok(Some(match operands.op {
+                Question if is_text(&operands.right_type) => call(ops::exists(), both()),
+                Question => return refuse(operands, "its right side is text"),
+                QuestionPipe => call(ops::exists_of(true), both()),
+                QuestionAnd => call(ops::exists_of(false), both()),
+                _ => call(ops::path_deletion(), both()),
+            }))
+        }
+        Minus if left == Some(Kind::Jsonb) => Ok(Some(call(ops::deletion(), both()))),
+        AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => {
+            plan_symmetric(operands, left, right, both())
+        }
+        op => match comparison(op) {
+            Some(symbol) if left.is_some() || right.is_some() => {
+                require_jsonb(operands, left, right)?;
+                Ok(ops::comparison(symbol).map(|function| call(function, both())))
+            }
+            _ => Ok(None),
+        },
+    }
+}
+
+fn comparison(op: &BinaryOperator) -> Option<&'static str> {
+    match op {
+        BinaryOperator::Eq => Some("="),
+        BinaryOperator::NotEq => Some("<>"),
+        BinaryOperator::Lt => Some("<"),
+        BinaryOperator::LtEq => Some("<="),
+        BinaryOperator::Gt => Some(">"),
+        BinaryOperator::GtEq => Some(">="),
+        _ => None,
+    }
+}
+
+/// Both sides are `jsonb`, or a literal that takes that type.
+fn plan_symmetric(
+    operands: &Operands<'_>,
+    left: Option<Kind>,
+    right: Option<Kind>,
+    both: Vec<Expr>,
+) -> Result<Option<Expr>> {
+    if *operands.op == BinaryOperator::StringConcat {
+        let as_text = |operand: &Expr, kind: Option<Kind>| match kind {
+            Some(_) => call(input::to_text(), vec![operand.clone()]),
+            None => operand.clone(),
+        };
+        let is_other_text = |operand: &Expr, data_type: &_, kind: Option<Kind>, other: Option<Kind>| {
+            kind.is_none() && is_text(data_type) && (other == Some(Kind::Json) || !Operands::is_untyped(operand))
+        };
+        if is_other_text(operands.left, &operands.left_type, left, right)
+            || is_other_text(operands.right, &operands.right_type, right, left)
+        {
+            let (left, right) = (as_text(operands.left, left), as_text(operands.right, right));
+            return Ok(Some(binary_expr(left, Operator::StringConcat, right)));
+        }
+    }
+    require_jsonb(operands, left, right)?;
+    Ok(Some(match operands.op {
+        BinaryOperator::AtArrow => call(ops::contains(), both),
+        BinaryOperator::ArrowAt => call(ops::contains(), both.into_iter().rev().collect()),
+        _ => call(ops::concatenation(), both),
+    }))
+}
+
+fn require_jsonb(operands: &Operands<'_>, left: Option<Kind>, right: Option<Kind>) -> Result<()> {
+    let is_jsonb = |operand: &Expr, kind: Option<Kind>| {
+        kind == Some(Kind::Jsonb) || (kind.is_none() && Operands::is_untyped(operand))
+    };
+    if is_jsonb(operands.left, left) && is_jsonb(operands.right, right) {
+        return Ok(());
+    }
+    refuse(operands, "write value::jsonb on both sides, or ->> to compare texts").map(|_| ())
+}
+
+fn refuse(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
+    let name = |data_type: &datafusion::arrow::datatypes::DataType| match super::kind::kind_of(data_type) {
+        Some(kind) => kind.name().to_owned(),
+        None if is_text(data_type) => "text".to_owned(),
+        None => data_type.to_string(),
+    };
+    let (left, right) = (name(&operands.left_type), name(&operands.right_type));
+    plan_err!("operator does not exist: {left} {} {right}; {remedy}", operands.op)
+}

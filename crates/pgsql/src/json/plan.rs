@@ -1,0 +1,133 @@
+//! What becomes of JSON in a plan whose types are known.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, InList, Sort, WindowFunction};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator};
+
+use super::function::call;
+use super::kind::{Kind, holds_json, kind_of};
+use super::{input, ops};
+
+/// `expression` with PostgreSQL's meaning, if it is one of JSON values that DataFusion does otherwise.
+pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expression {
+        Expr::Cast(cast) => convert_cast(cast, schema),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            let kinds = (kind_in(&left, schema), kind_in(&right, schema));
+            if kinds == (None, None) {
+                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+            }
+            if kinds != (Some(Kind::Jsonb), Some(Kind::Jsonb)) {
+                return plan_err!("values of json are compared as jsonb: write value::jsonb on both sides");
+            }
+            let key = |side: Expr| Box::new(call(ops::sort_key(), vec![side]));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: key(*left), op, right: key(*right) })))
+        }
+        Expr::InList(InList { expr, list, negated }) if kind_in(&expr, schema).is_some() => {
+            if kind_in(&expr, schema) == Some(Kind::Json) {
+                return plan_err!("values of json are compared as jsonb: write value::jsonb");
+            }
+            let key = |side: Expr| call(ops::sort_key(), vec![side]);
+            let list = list.into_iter().map(key).collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)), list, negated })))
+        }
+        Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
+            let changed = order_by_keys(&mut params.order_by, schema)?;
+            let expression = Expr::AggregateFunction(AggregateFunction { func, params });
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        Expr::WindowFunction(function) => {
+            let WindowFunction { fun, mut params } = *function;
+            let changed = order_by_keys(&mut params.order_by, schema)?;
+            let expression = Expr::from(WindowFunction { fun, params });
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
+    expression.get_type(schema).ok().and_then(|data_type| kind_of(&data_type))
+}
+
+fn convert_cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Some(from) = kind_in(&cast.expr, schema) else { return Ok(Transformed::no(Expr::Cast(cast))) };
+    let value = vec![*cast.expr];
+    let target = cast.field.data_type().clone();
+    let to_target = |expression: Expr| Expr::Cast(Cast::new(Box::new(expression), target.clone()));
+    Ok(Transformed::yes(match (&target, from) {
+        (DataType::Utf8, _) => call(input::to_text(), value),
+        (DataType::LargeUtf8 | DataType::Utf8View, _) => to_target(call(input::to_text(), value)),
+        (other, Kind::Jsonb) if other.is_integer() => to_target(call(input::to_integer(), value)),
+        (other, Kind::Jsonb) if other.is_numeric() => to_target(call(input::to_number(), value)),
+        (DataType::Boolean, Kind::Jsonb) => call(input::to_boolean(), value),
+        (other, _) if kind_of(other) == Some(from) => value.into_iter().next().unwrap_or_default(),
+        (other, _) => {
+            let name = from.name();
+            return plan_err!("cannot cast type {name} to {other}; take text with ->> or #>> '{{}}', and cast that");
+        }
+    }))
+}
+
+/// Puts the key of order in place of documents. Whether any was.
+fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
+    let mut changed = false;
+    for sort in sorts {
+        match kind_in(&sort.expr, schema) {
+            Some(Kind::Jsonb) => sort.expr = call(ops::sort_key(), vec![sort.expr.clone()]),
+            Some(Kind::Json) => {
+                return plan_err!("could not identify an ordering operator for type json; write ::jsonb");
+            }
+            None => continue,
+        }
+        changed = true;
+    }
+    Ok(changed)
+}
+
+/// `node` so that documents are ordered as `jsonb` is. Refused where PostgreSQL has no order or equality.
+pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::Sort(mut sort) => {
+            order_by_keys(&mut sort.expr, schema)?;
+            Ok(LogicalPlan::Sort(sort))
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            if aggregate.group_expr.iter().any(|group| kind_in(group, schema) == Some(Kind::Json)) {
+                return plan_err!("could not identify an equality operator for type json; write ::jsonb");
+            }
+            Ok(LogicalPlan::Aggregate(aggregate))
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            if input.schema().fields().iter().any(|field| kind_of(field.data_type()) == Some(Kind::Json)) {
+                return plan_err!("could not identify an equality operator for type json; write ::jsonb");
+            }
+            Ok(LogicalPlan::Distinct(Distinct::All(input)))
+        }
+        other => Ok(other),
+    }
+}
+
+/// `plan`, whose answer shows JSON values as marked text.
+pub(crate) fn shown(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let schema = plan.schema().clone();
+    if !schema.fields().iter().any(|field| holds_json(field.data_type())) {
+        return Ok(plan);
+    }
+    let columns = schema.iter().map(|(qualifier, field)| {
+        let column = Expr::from((qualifier, field));
+        if holds_json(field.data_type()) {
+            call(input::Shown::function(), vec![column]).alias_qualified(qualifier.cloned(), field.name())
+        } else {
+            column
+        }
+    });
+    LogicalPlanBuilder::from(plan).project(columns.collect::<Vec<_>>())?.build()
+}

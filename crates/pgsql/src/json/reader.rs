@@ -1,0 +1,371 @@
+//! Reads JSON text.
+
+use std::borrow::Cow;
+
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+
+use super::number;
+use super::value::Value;
+
+/// Levels of arrays and objects that a document may have.
+const DEPTH_MAX: usize = 256;
+
+/// A place in a text that is read as JSON.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    place: usize,
+    depth: usize,
+}
+
+/// What begins at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    Object,
+    Array,
+    String,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+impl Token {
+    pub(super) fn type_name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Number => "number",
+            Self::True | Self::False => "boolean",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// `text` as a document of `jsonb`.
+pub(super) fn parse(text: &str) -> Result<Value> {
+    let mut reader = Reader::new(text);
+    let value = reader.value()?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// Fails unless `text` is a document of `json`.
+pub(super) fn validate(text: &str) -> Result<()> {
+    let mut reader = Reader::new(text);
+    reader.check_value()?;
+    reader.end()
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, place: 0, depth: 0 }
+    }
+
+    fn error(&self) -> DataFusionError {
+        let end = self.text.len().min(40);
+        let end = (0..=end).rev().find(|end| self.text.is_char_boundary(*end)).unwrap_or(0);
+        let more = if end < self.text.len() { "…" } else { "" };
+        exec_datafusion_err!(
+            "invalid input syntax for type json at byte {} of {}{more}",
+            self.place + 1,
+            &self.text[..end]
+        )
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.place).copied()
+    }
+
+    pub(super) fn skip_space(&mut self) {
+        while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.place += 1;
+        }
+    }
+
+    /// Whether `byte` is next, which is passed then. Space before it is passed in any case.
+    pub(super) fn accept(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let is_next = self.byte() == Some(byte);
+        self.place += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.accept(byte) { Ok(()) } else { Err(self.error()) }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.skip_space();
+        if self.place == self.text.len() { Ok(()) } else { Err(self.error()) }
+    }
+
+    /// What is next.
+    pub(super) fn token(&mut self) -> Result<Token> {
+        self.skip_space();
+        let rest = &self.text.as_bytes()[self.place..];
+        match rest.first() {
+            Some(b'{') => Ok(Token::Object),
+            Some(b'[') => Ok(Token::Array),
+            Some(b'"') => Ok(Token::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Token::Number),
+            Some(b't') if rest.starts_with(b"true") => Ok(Token::True),
+            Some(b'f') if rest.starts_with(b"false") => Ok(Token::False),
+            Some(b'n') if rest.starts_with(b"null") => Ok(Token::Null),
+            _ => Err(self.error()),
+        }
+    }
+
+    fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        self.place += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(exec_datafusion_err!("a JSON document may have at most {DEPTH_MAX} levels"));
+        }
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        match self.token()? {
+            Token::Null => Ok(self.word(4, Value::Null)?),
+            Token::True => Ok(self.word(4, Value::Bool(true))?),
+            Token::False => Ok(self.word(5, Value::Bool(false))?),
+            Token::Number => Ok(Value::Number(number::canonical(self.number()?)?)),
+            Token::String => Ok(Value::Text(self.string()?.into_owned())),
+            Token::Array => {
+                let mut items = Vec::new();
+                self.enter()?;
+                if !self.accept(b']') {
+                    loop {
+                        items.push(self.value()?);
+                        if !self.accept(b',') {
+                            break;
+                        }
+                    }
+                    self.expect(b']')?;
+                }
+                self.depth -= 1;
+                Ok(Value::Array(items))
+            }
+            Token::Object => {
+                let mut pairs = Vec::new();
+                self.enter()?;
+                if !self.accept(b'}') {
+                    loop {
+                        self.skip_space();
+                        let key = self.string()?.into_owned();
+                        self.expect(b':')?;
+                        pairs.push((key, self.value()?));
+                        if !self.accept(b',') {
+                            break;
+                        }
+                    }
+                    self.expect(b'}')?;
+                }
+                self.depth -= 1;
+                Ok(Value::object(pairs))
+            }
+        }
+    }
+
+    fn check_value(&mut self) -> Result<()> {
+        let token = self.token()?;
+        match token {
+            Token::Null | Token::True => self.word(4, ()),
+            Token::False => self.word(5, ()),
+            Token::Number => self.number().map(|_| ()),
+            Token::String => self.raw_string().map(|_| ()),
+            Token::Array | Token::Object => {
+                let close = if token == Token::Array { b']' } else { b'}' };
+                self.enter()?;
+                if !self.accept(close) {
+                    loop {
+                        if token == Token::Object {
+                            self.skip_space();
+                            self.raw_string()?;
+                            self.expect(b':')?;
+                        }
+                        self.check_value()?;
+                        if !self.accept(b',') {
+                            break;
+                        }
+                    }
+                    self.expect(close)?;
+                }
+                self.depth -= 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn word<T>(&mut self, length: usize, value: T) -> Result<T> {
+        self.place += length;
+        match self.byte() {
+            Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => Err(self.error()),
+            _ => Ok(value),
+        }
+    }
+
+    fn digits(&mut self) -> Result<usize> {
+        let start = self.place;
+        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.place += 1;
+        }
+        if self.place == start { Err(self.error()) } else { Ok(self.place - start) }
+    }
+
+    fn number(&mut self) -> Result<&'a str> {
+        let start = self.place;
+        self.place += usize::from(self.byte() == Some(b'-'));
+        let starts_with_zero = self.byte() == Some(b'0');
+        if self.digits()? > 1 && starts_with_zero {
+            return Err(self.error());
+        }
+        if self.byte() == Some(b'.') {
+            self.place += 1;
+            self.digits()?;
+        }
+        if matches!(self.byte(), Some(b'e' | b'E')) {
+            self.place += 1;
+            self.place += usize::from(matches!(self.byte(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        match self.byte() {
+            Some(byte) if byte.is_ascii_alphanumeric() || byte == b'_' => Err(self.error()),
+            _ => Ok(&self.text[start..self.place]),
+        }
+    }
+
+    /// The text between the quotes, escapes as they stand.
+    fn raw_string(&mut self) -> Result<&'a str> {
+        if self.byte() != Some(b'"') {
+            return Err(self.error());
+        }
+        self.place += 1;
+        let start = self.place;
+        loop {
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    self.place += 1;
+                    match self.byte() {
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {}
+                        Some(b'u') => {
+                            let digits = self.text.as_bytes().get(self.place + 1..self.place + 5);
+                            if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                                return Err(self.error());
+                            }
+                            self.place += 4;
+                        }
+                        _ => return Err(self.error()),
+                    }
+                }
+                None | Some(0..0x20) => return Err(self.error()),
+                _ => {}
+            }
+            self.place += 1;
+        }
+        self.place += 1;
+        Ok(&self.text[start..self.place - 1])
+    }
+
+    /// A string.
+    pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
+        let raw = self.raw_string()?;
+        if raw.contains('\\') { unescape(raw).map(Cow::Owned) } else { Ok(Cow::Borrowed(raw)) }
+    }
+
+    /// Passes a value that was validated before, and returns its text.
+    pub(super) fn skip_value(&mut self) -> Result<&'a str> {
+        self.skip_space();
+        let start = self.place;
+        let mut depth = 0_usize;
+        loop {
+            match self.byte() {
+                Some(b'"') => {
+                    self.skip_string();
+                }
+                Some(b'{' | b'[') => {
+                    depth += 1;
+                    self.place += 1;
+                }
+                Some(b'}' | b']') => {
+                    depth = depth.saturating_sub(1);
+                    self.place += 1;
+                }
+                Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => self.place += 1,
+                Some(_) => {
+                    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
+                    let word = self.place;
+                    while self.byte().is_some_and(is_word) {
+                        self.place += 1;
+                    }
+                    if self.place == word {
+                        return Err(self.error());
+                    }
+                }
+                None => return Err(self.error()),
+            }
+            if depth == 0 {
+                return self.text.get(start..self.place).ok_or_else(|| self.error());
+            }
+        }
+    }
+
+    fn skip_string(&mut self) {
+        self.place += 1;
+        while let Some(byte) = self.byte() {
+            self.place += 1;
+            match byte {
+                b'"' => return,
+                b'\\' => self.place += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The text that a JSON string stands for; `raw` is what is between the quotes.
+pub(super) fn unescape(raw: &str) -> Result<String> {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(place) = rest.find('\\') {
+        out.push_str(&rest[..place]);
+        let escape = rest.as_bytes().get(place + 1).copied().unwrap_or(b'\\');
+        rest = rest.get(place + 2..).unwrap_or("");
+        match escape {
+            b'b' => out.push('\u{8}'),
+            b'f' => out.push('\u{c}'),
+            b'n' => out.push('\n'),
+            b'r' => out.push('\r'),
+            b't' => out.push('\t'),
+            b'u' => rest = unescape_unit(rest, &mut out)?,
+            other => out.push(char::from(other)),
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Decodes the four digits that `rest` begins with, and a second unit if they are the first of two.
+fn unescape_unit<'a>(rest: &'a str, out: &mut String) -> Result<&'a str> {
+    let unit = |text: &str| text.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    let first = unit(rest).unwrap_or(0);
+    let rest = rest.get(4..).unwrap_or("");
+    if first == 0 {
+        return Err(exec_datafusion_err!("unsupported Unicode escape sequence: \\u0000 cannot be converted to text"));
+    }
+    if let Some(character) = char::from_u32(first) {
+        out.push(character);
+        return Ok(rest);
+    }
+    let second = rest.strip_prefix("\\u").and_then(unit).filter(|second| (0xdc00..0xe000).contains(second));
+    match second {
+        Some(second) if first < 0xdc00 => {
+            let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+            out.extend(char::from_u32(code));
+            Ok(rest.get(6..).unwrap_or(""))
+        }
+        _ => Err(exec_datafusion_err!("invalid input syntax for type json: a Unicode surrogate stands alone")),
+    }
+}

@@ -1,0 +1,150 @@
+//! Values of SQL as JSON: `to_json`, `to_jsonb` and what builds objects and arrays of values.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, exec_err};
+
+use super::document::printed;
+use super::kind::{Kind, kind_of};
+use super::reader::parse;
+use super::scalar::{Scalar, scalar_of};
+use super::text::{write_string, write_value};
+use super::value::Value;
+
+/// Writes the value of `row` as `kind`.
+pub(super) fn write(array: &ArrayRef, row: usize, kind: Kind, out: &mut String) -> Result<()> {
+    match kind {
+        Kind::Json => write_json(array, row, out),
+        Kind::Jsonb => {
+            if kind_of(array.data_type()) == Some(Kind::Jsonb) && array.is_valid(row) {
+                out.push_str(array.as_struct().column(0).as_string::<i32>().value(row));
+            } else {
+                write_value(&value_of(array, row)?, out);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The value of `row`, written as `kind`.
+pub(super) fn text_of(array: &ArrayRef, row: usize, kind: Kind) -> Result<String> {
+    let mut out = String::new();
+    write(array, row, kind, &mut out)?;
+    Ok(out)
+}
+
+fn json_text(array: &ArrayRef, row: usize) -> &str {
+    array.as_struct().column(0).as_string::<i32>().value(row)
+}
+
+/// The elements of a list.
+pub(super) fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
+    match array.data_type() {
+        DataType::List(_) => Some(array.as_list::<i32>().value(row)),
+        DataType::LargeList(_) => Some(array.as_list::<i64>().value(row)),
+        DataType::FixedSizeList(..) => Some(array.as_fixed_size_list().value(row)),
+        _ => None,
+    }
+}
+
+/// The value of `row` as a document of `jsonb`.
+pub(super) fn value_of(array: &ArrayRef, row: usize) -> Result<Value> {
+    if array.is_null(row) {
+        return Ok(Value::Null);
+    }
+    if kind_of(array.data_type()).is_some() {
+        return parse(json_text(array, row));
+    }
+    if let Some(items) = elements(array, row) {
+        return Ok(Value::Array((0..items.len()).map(|item| value_of(&items, item)).collect::<Result<_>>()?));
+    }
+    match array.data_type() {
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns().iter().zip(fields);
+            let pairs = columns.map(|(column, field)| Ok((field.name().clone(), value_of(column, row)?)));
+            Ok(Value::object(pairs.collect::<Result<_>>()?))
+        }
+        DataType::Map(..) => {
+            let entries: ArrayRef = Arc::new(array.as_map().value(row));
+            let columns = entries.as_struct().columns();
+            let pair = |entry| Ok((key_text(&columns[0], entry)?, value_of(&columns[1], entry)?));
+            Ok(Value::object((0..entries.len()).map(pair).collect::<Result<_>>()?))
+        }
+        DataType::Dictionary(_, values) => value_of(&cast(&array.slice(row, 1), values)?, 0),
+        _ => Ok(match scalar_of(array, row)? {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(value) => Value::Bool(value),
+            Scalar::Number(number) => Value::Number(super::number::canonical(&number)?),
+            Scalar::Text(text) => Value::Text(text),
+        }),
+    }
+}
+
+/// Writes the value of `row` as PostgreSQL's functions of `json` do: without spaces, members in their order.
+fn write_json(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
+    if array.is_null(row) {
+        out.push_str("null");
+        return Ok(());
+    }
+    if kind_of(array.data_type()).is_some() {
+        out.push_str(json_text(array, row));
+        return Ok(());
+    }
+    if let Some(items) = elements(array, row) {
+        out.push('[');
+        for item in 0..items.len() {
+            if item > 0 {
+                out.push(',');
+            }
+            write_json(&items, item, out)?;
+        }
+        out.push(']');
+        return Ok(());
+    }
+    match array.data_type() {
+        DataType::Struct(fields) => {
+            out.push('{');
+            for (place, (column, field)) in array.as_struct().columns().iter().zip(fields).enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                write_string(field.name(), out);
+                out.push(':');
+                write_json(column, row, out)?;
+            }
+            out.push('}');
+        }
+        DataType::Map(..) => out.push_str(&printed(&value_of(array, row)?)),
+        DataType::Dictionary(_, values) => write_json(&cast(&array.slice(row, 1), values)?, 0, out)?,
+        _ => match scalar_of(array, row)? {
+            Scalar::Null => out.push_str("null"),
+            Scalar::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+            Scalar::Number(number) => out.push_str(&number),
+            Scalar::Text(text) => write_string(&text, out),
+        },
+    }
+    Ok(())
+}
+
+/// The value of `row` as the key of an object: its text.
+pub(crate) fn key_text(array: &ArrayRef, row: usize) -> Result<String> {
+    match array.data_type() {
+        DataType::Dictionary(_, values) => key_text(&cast(&array.slice(row, 1), values)?, 0),
+        DataType::Struct(_) | DataType::Map(..) | DataType::List(_) | DataType::LargeList(_) => {
+            exec_err!("key value must be scalar, not array, composite, or json")
+        }
+        DataType::Timestamp(..) => match scalar_of(array, row)? {
+            // The text of a timestamp has a space where JSON has a T, and a shorter zone.
+            Scalar::Text(text) => Ok(text.replacen('T', " ", 1).replacen("+00:00", "+00", 1)),
+            _ => exec_err!("key must not be null"),
+        },
+        _ => match scalar_of(array, row)? {
+            Scalar::Null => exec_err!("key must not be null"),
+            Scalar::Bool(value) => Ok(value.to_string()),
+            Scalar::Number(text) | Scalar::Text(text) => Ok(text),
+        },
+    }
+}

@@ -1,0 +1,93 @@
+//! JSON as text.
+
+use super::value::Value;
+
+/// Writes `text` as a JSON string.
+pub(super) fn write_string(text: &str, out: &mut String) {
+    out.push('"');
+    let mut plain = 0;
+    for (place, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0..0x20 => "",
+            _ => continue,
+        };
+        out.push_str(&text[plain..place]);
+        plain = place + 1;
+        if escape.is_empty() {
+            out.push_str(&format!("\\u{byte:04x}"));
+        } else {
+            out.push_str(escape);
+        }
+    }
+    out.push_str(&text[plain..]);
+    out.push('"');
+}
+
+/// Writes `value` as `jsonb` is printed.
+pub(super) fn write_value(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(number),
+        Value::Text(text) => write_string(text, out),
+        Value::Array(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push_str(", ");
+                }
+                write_value(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(pairs) => {
+            out.push('{');
+            for (place, (key, value)) in pairs.iter().enumerate() {
+                if place > 0 {
+                    out.push_str(", ");
+                }
+                write_string(key, out);
+                out.push_str(": ");
+                write_value(value, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Writes `value` as `jsonb_pretty` does, at `depth`.
+pub(super) fn write_pretty(value: &Value, depth: usize, out: &mut String) {
+    let (open, close, length) = match value {
+        Value::Array(items) => ('[', ']', items.len()),
+        Value::Object(pairs) => ('{', '}', pairs.len()),
+        scalar => return write_value(scalar, out),
+    };
+    out.push(open);
+    for place in 0..length {
+        out.push_str(if place > 0 { ",\n" } else { "\n" });
+        indent(depth + 1, out);
+        match value {
+            Value::Object(pairs) => {
+                write_string(&pairs[place].0, out);
+                out.push_str(": ");
+                write_pretty(&pairs[place].1, depth + 1, out);
+            }
+            Value::Array(items) => write_pretty(&items[place], depth + 1, out),
+            _ => {}
+        }
+    }
+    out.push('\n');
+    indent(depth, out);
+    out.push(close);
+}
+
+fn indent(depth: usize, out: &mut String) {
+    out.extend(std::iter::repeat_n("    ", depth));
+}

@@ -1,0 +1,206 @@
+//! `+ - * / %` and unary minus that fail where PostgreSQL fails: on overflow, and on division by zero.
+//!
+//! DataFusion's operators wrap around, and give infinity for floating-point numbers.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Datum, Scalar};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// `left op right` that fails on overflow; the operands have the types that coercion gave them.
+pub(super) fn checked(op: Operator, left: Expr, right: Expr) -> Expr {
+    ScalarUDF::new_from_impl(Checked::new(op)).call(vec![left, right])
+}
+
+/// `-operand` that fails on overflow.
+pub(super) fn checked_negation(operand: Expr) -> Expr {
+    ScalarUDF::new_from_impl(Negation { signature: Signature::any(1, Volatility::Immutable) }).call(vec![operand])
+}
+
+/// Whether the arithmetic of this type can overflow or divide by zero without an error.
+pub(super) fn needs_check(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_floating()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    op: Operator,
+    signature: Signature,
+}
+
+impl Checked {
+    fn new(op: Operator) -> Self {
+        Self { op, signature: Signature::any(2, Volatility::Immutable) }
+    }
+
+    fn compute(&self, left: &dyn Datum, right: &dyn Datum) -> std::result::Result<ArrayRef, ArrowError> {
+        match self.op {
+            Operator::Plus => numeric::add(left, right),
+            Operator::Minus => numeric::sub(left, right),
+            Operator::Multiply => numeric::mul(left, right),
+            Operator::Divide => numeric::div(left, right),
+            _ => numeric::rem(left, right),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        match self.op {
+            Operator::Plus => "checked_add",
+            Operator::Minus => "checked_subtract",
+            Operator::Multiply => "checked_multiply",
+            Operator::Divide => "checked_divide",
+            _ => "checked_modulo",
+        }
+    }
+
+    #[allow(deprecated, reason = "plans show the operator")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(as_operator(self.op, args)?.to_string())
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(as_operator(self.op, args)?.schema_name().to_string())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [left, right] if left == right && needs_check(left) => Ok(left.clone()),
+            _ => plan_err!("the operands of {} were not coerced: {types:?}", self.op),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = args.args.as_slice() else { return plan_err!("{} has two operands", self.op) };
+        let data_type = left.data_type();
+        let (left_array, right_array) = (array_of(left)?, array_of(right)?);
+        let result = match (is_scalar(left), is_scalar(right)) {
+            (false, false) => self.compute(&left_array, &right_array),
+            (false, true) => self.compute(&left_array, &Scalar::new(right_array.clone())),
+            (true, false) => self.compute(&Scalar::new(left_array.clone()), &right_array),
+            (true, true) => self.compute(&Scalar::new(left_array.clone()), &Scalar::new(right_array.clone())),
+        };
+        let result = result.map_err(|error| of_arrow(&error, &data_type))?;
+        if data_type.is_floating() {
+            check_floats(self.op, &result, &left_array, &right_array)?;
+        }
+        if is_scalar(left) && is_scalar(right) {
+            return Ok(ColumnarValue::Scalar(datafusion::scalar::ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+fn as_operator(op: Operator, args: &[Expr]) -> Result<Expr> {
+    let [left, right] = args else { return plan_err!("{op} has two operands") };
+    Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), op, Box::new(right.clone()))))
+}
+
+fn is_scalar(value: &ColumnarValue) -> bool {
+    matches!(value, ColumnarValue::Scalar(_))
+}
+
+/// The values; of a scalar one.
+fn array_of(value: &ColumnarValue) -> Result<ArrayRef> {
+    match value {
+        ColumnarValue::Array(array) => Ok(array.clone()),
+        ColumnarValue::Scalar(scalar) => scalar.to_array(),
+    }
+}
+
+/// An infinite result of finite operands is an overflow, or a division by zero.
+fn check_floats(op: Operator, result: &ArrayRef, left: &ArrayRef, right: &ArrayRef) -> Result<()> {
+    if matches!(op, Operator::Divide | Operator::Modulo) && has(right, |value| value == 0.0) {
+        // NULL / 0 is NULL, so a zero counts only where there is a result.
+        let of_scalar = |array: &ArrayRef, row: usize| if array.len() == 1 { 0 } else { row };
+        let divides = |row: usize| result.is_valid(row) && at(right, of_scalar(right, row)) == Some(0.0);
+        if (0..result.len()).any(divides) {
+            return exec_err!("division by zero");
+        }
+    }
+    if has(result, f64::is_infinite) && !has(left, f64::is_infinite) && !has(right, f64::is_infinite) {
+        return exec_err!("value out of range: overflow");
+    }
+    Ok(())
+}
+
+/// Whether a value of `array`, which is floating-point, is as `is` says.
+fn has(array: &ArrayRef, is: impl Fn(f64) -> bool) -> bool {
+    match array.data_type() {
+        DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(|value| is(f64::from(value))),
+        DataType::Float64 => array.as_primitive::<Float64Type>().iter().flatten().any(is),
+        _ => false,
+    }
+}
+
+fn at(array: &ArrayRef, row: usize) -> Option<f64> {
+    if array.is_null(row) {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Float32 => Some(f64::from(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => Some(array.as_primitive::<Float64Type>().value(row)),
+        _ => None,
+    }
+}
+
+/// PostgreSQL's words for what Arrow says.
+fn of_arrow(error: &ArrowError, data_type: &DataType) -> DataFusionError {
+    match error {
+        ArrowError::DivideByZero => DataFusionError::Execution("division by zero".to_owned()),
+        ArrowError::ArithmeticOverflow(_) => super::out_of_range(data_type),
+        other => DataFusionError::Execution(other.to_string()),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Negation {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Negation {
+    fn name(&self) -> &str {
+        "checked_negate"
+    }
+
+    #[allow(deprecated, reason = "plans show the operator")]
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|arg| format!("(- {arg})")).collect())
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|arg| format!("(- {})", arg.schema_name())).collect())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [data_type] => Ok(data_type.clone()),
+            _ => plan_err!("- has one operand"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(operand) = args.args.first() else { return plan_err!("- has one operand") };
+        let data_type = operand.data_type();
+        let negated = numeric::neg(&array_of(operand)?).map_err(|error| of_arrow(&error, &data_type))?;
+        if is_scalar(operand) {
+            return Ok(ColumnarValue::Scalar(datafusion::scalar::ScalarValue::try_from_array(&negated, 0)?));
+        }
+        Ok(ColumnarValue::Array(Arc::clone(&negated)))
+    }
+}

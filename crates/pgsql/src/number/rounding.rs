@@ -1,0 +1,272 @@
+//! `ceil`, `floor`, `round`, `trunc`, `sign` and `abs`, which keep numerics exact.
+//!
+//! PostgreSQL rounds numerics half away from zero and floating-point numbers half to even. Of an integer these
+//! functions (but `abs`) give a double, so that `round(7) / 2` is 3.5.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    use Rounding::{Abs, Ceil, Floor, Round, Sign, Trunc};
+    let named = [
+        ("ceil", Ceil),
+        ("ceiling", Ceil),
+        ("floor", Floor),
+        ("round", Round),
+        ("trunc", Trunc),
+        ("sign", Sign),
+        ("abs", Abs),
+    ];
+    named
+        .into_iter()
+        .map(|(name, rounding)| {
+            let signature = Signature::user_defined(Volatility::Immutable);
+            ScalarUDF::new_from_impl(Rounds { name, rounding, signature })
+        })
+        .collect()
+}
+
+/// The numeric that an argument of this type is taken for.
+pub(crate) fn as_numeric(data_type: &DataType) -> Result<DataType> {
+    Ok(match data_type {
+        DataType::Decimal128(..) => data_type.clone(),
+        DataType::Decimal256(_, scale) => DataType::Decimal128(38, *scale),
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
+            DataType::Decimal128(*precision, *scale)
+        }
+        DataType::Int64 | DataType::UInt64 => DataType::Decimal128(20, 0),
+        integer if integer.is_integer() => DataType::Decimal128(10, 0),
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => super::free_numeric(18),
+        other => return plan_err!("a numeric is expected, not {}; cast it: x::numeric", super::name_of(other)),
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Rounding {
+    Ceil,
+    Floor,
+    Round,
+    Trunc,
+    Sign,
+    Abs,
+}
+
+impl Rounding {
+    fn takes_digits(self) -> bool {
+        matches!(self, Self::Round | Self::Trunc)
+    }
+
+    /// Of a double.
+    fn of_float(self, value: f64) -> f64 {
+        match self {
+            Self::Ceil => value.ceil(),
+            Self::Floor => value.floor(),
+            Self::Round => value.round_ties_even(),
+            Self::Trunc => value.trunc(),
+            Self::Sign if value == 0.0 || value.is_nan() => value,
+            Self::Sign => value.signum(),
+            Self::Abs => value.abs(),
+        }
+    }
+
+    /// `value / unit` as this rounds it.
+    fn of_units(self, value: i128, unit: i128) -> i128 {
+        let (whole, rest) = (value / unit, value % unit);
+        match self {
+            Self::Ceil if rest > 0 => whole + 1,
+            Self::Floor if rest < 0 => whole - 1,
+            Self::Round if rest.unsigned_abs() >= unit.unsigned_abs().div_ceil(2) => whole + value.signum(),
+            Self::Sign => value.signum(),
+            _ => whole,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Rounds {
+    name: &'static str,
+    rounding: Rounding,
+    signature: Signature,
+}
+
+/// The type of what is rounded to `digits` after the point; where they are no constant, the scale stays.
+fn rounded_type(precision: u8, scale: i8, digits: Option<i8>) -> DataType {
+    let Some(digits) = digits else { return DataType::Decimal128(precision, scale) };
+    let kept = digits.max(0);
+    let before = i16::from(precision) - i16::from(scale) + 1;
+    DataType::Decimal128(u8::try_from((before + i16::from(kept)).clamp(1, 38)).unwrap_or(38), kept)
+}
+
+/// The digits after the point, if they are a constant; beyond what a numeric can have there is nothing to round.
+fn constant_digits(scalar: Option<&ScalarValue>) -> Option<i8> {
+    let digits = match scalar? {
+        ScalarValue::Int64(digits) => (*digits)?,
+        ScalarValue::Int32(digits) => i64::from((*digits)?),
+        _ => return None,
+    };
+    i8::try_from(digits.clamp(-38, 30)).ok()
+}
+
+impl ScalarUDFImpl for Rounds {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let own = |data_type: &DataType| match data_type {
+            decimal if decimal.is_decimal() => as_numeric(decimal),
+            integer if integer.is_integer() && self.rounding == Rounding::Abs => Ok(integer.clone()),
+            number if number.is_numeric() => Ok(DataType::Float64),
+            DataType::Null | DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Ok(DataType::Float64),
+            other => plan_err!("{}({other}) does not exist; it takes a number", self.name),
+        };
+        match types {
+            [value] => Ok(vec![own(value)?]),
+            [value, digits] if self.rounding.takes_digits() && (digits.is_integer() || digits.is_null()) => {
+                // PostgreSQL has no digits for a double; what is meant is clear.
+                let value = if value.is_floating() { DataType::Float64 } else { as_numeric(value)? };
+                Ok(vec![value, DataType::Int64])
+            }
+            _ => plan_err!("{}({types:?}) does not exist", self.name),
+        }
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        plan_err!("the type of {} depends on its arguments", self.name)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let data_type = match (args.arg_fields.first().map(|field| field.data_type()), args.arg_fields.len()) {
+            (Some(DataType::Decimal128(precision, scale)), count) => match self.rounding {
+                Rounding::Abs => DataType::Decimal128(*precision, *scale),
+                Rounding::Sign => DataType::Decimal128(1, 0),
+                _ if count == 1 => rounded_type(*precision, *scale, Some(0)),
+                _ => rounded_type(*precision, *scale, constant_digits(args.scalar_arguments.get(1).copied().flatten())),
+            },
+            (Some(other), _) => other.clone(),
+            (None, _) => return plan_err!("{} has an argument", self.name),
+        };
+        Ok(Arc::new(Field::new(self.name, data_type, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let Some(value) = args.args.first() else { return plan_err!("{} has an argument", self.name) };
+        let value = value.to_array(rows)?;
+        let digits = args.args.get(1).map(|digits| digits.to_array(rows)).transpose()?;
+        let rounded: ArrayRef = match value.data_type() {
+            DataType::Float64 => Arc::new(self.floats(&value, digits.as_ref())),
+            DataType::Decimal128(_, scale) => {
+                let scale = *scale;
+                Arc::new(self.decimals(&value, scale, digits.as_ref(), args.return_field.data_type())?)
+            }
+            integer => {
+                let data_type = integer.clone();
+                absolute(&value).map_err(|_| super::out_of_range(&data_type))?
+            }
+        };
+        Ok(ColumnarValue::Array(rounded))
+    }
+}
+
+/// Of integers.
+fn absolute(value: &ArrayRef) -> Result<ArrayRef> {
+    if value.data_type().is_unsigned_integer() {
+        return Ok(value.clone());
+    }
+    let negated = numeric::neg_wrapping(value.as_ref())?;
+    let zero = ScalarValue::new_zero(value.data_type())?.to_scalar()?;
+    let is_negative = arrow::compute::kernels::cmp::lt(value, &zero)?;
+    let absolute = arrow::compute::kernels::zip::zip(&is_negative, &negated, value)?;
+    let still_negative = arrow::compute::kernels::cmp::lt(&absolute, &zero)?;
+    if still_negative.true_count() > 0 {
+        return Err(super::out_of_range(value.data_type()));
+    }
+    Ok(absolute)
+}
+
+impl Rounds {
+    fn floats(&self, value: &ArrayRef, digits: Option<&ArrayRef>) -> Float64Array {
+        let values = value.as_primitive::<Float64Type>();
+        let Some(digits) = digits else {
+            return values.iter().map(|value| Some(self.rounding.of_float(value?))).collect();
+        };
+        let digits = digits.as_primitive::<Int64Type>();
+        values.iter().zip(digits.iter()).map(|(value, digits)| Some(self.float_to(value?, digits?))).collect()
+    }
+
+    /// To so many digits after the point of the shortest decimal that names `value`, half away from zero.
+    fn float_to(&self, value: f64, digits: i64) -> f64 {
+        if !value.is_finite() || digits > 330 {
+            return value;
+        }
+        let text = format!("{value:e}");
+        let Some((mantissa, exponent)) = text.split_once('e') else { return value };
+        let exponent: i64 = exponent.parse().unwrap_or(0);
+        let unsigned = mantissa.trim_start_matches('-').replace('.', "");
+        // `unsigned` stands for 0.ddd… × 10^(exponent + 1).
+        let kept = exponent + 1 + digits;
+        let sign = if value < 0.0 { "-" } else { "" };
+        let Ok(kept) = usize::try_from(kept) else { return 0.0 };
+        if kept >= unsigned.len() {
+            return value;
+        }
+        let (head, tail) = unsigned.split_at(kept);
+        let up = self.rounding == Rounding::Round && tail.as_bytes().first().is_some_and(|digit| *digit >= b'5');
+        let head = format!("0{head}").parse::<u128>().unwrap_or(0) + u128::from(up);
+        format!("{sign}{head}e{}", -digits).parse().unwrap_or(value)
+    }
+
+    fn decimals(
+        &self,
+        value: &ArrayRef,
+        scale: i8,
+        digits: Option<&ArrayRef>,
+        data_type: &DataType,
+    ) -> Result<Decimal128Array> {
+        let DataType::Decimal128(precision, to) = *data_type else { return plan_err!("a rounded numeric is one") };
+        let digits = digits.map(|digits| digits.as_primitive::<Int64Type>());
+        let values = value.as_primitive::<Decimal128Type>();
+        let rounded = (0..values.len()).map(|row| {
+            if values.is_null(row) || digits.is_some_and(|digits| digits.is_null(row)) {
+                return Ok(None);
+            }
+            let digits = digits.map_or(0, |digits| digits.value(row));
+            self.decimal(values.value(row), scale, digits, to).map(Some)
+        });
+        let rounded: Decimal128Array = rounded.collect::<Result<_>>()?;
+        Ok(rounded.with_precision_and_scale(precision, to)?)
+    }
+
+    /// `value / 10^scale` rounded to `digits` after the point, as units of `10^-to`.
+    fn decimal(&self, value: i128, scale: i8, digits: i64, to: i8) -> Result<i128> {
+        let overflow = || DataFusionError::Execution("numeric field overflow".to_owned());
+        let power = |exponent: i64| u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent));
+        if self.rounding == Rounding::Abs {
+            return Ok(value.abs());
+        }
+        if self.rounding == Rounding::Sign {
+            return Ok(value.signum());
+        }
+        let digits = digits.clamp(-60, i64::from(scale));
+        // A unit that no value reaches: all of it is less than half of one.
+        let Some(unit) = power(i64::from(scale) - digits) else { return Ok(0) };
+        let units = self.rounding.of_units(value, unit);
+        match i64::from(to) - digits {
+            up if up >= 0 => power(up).and_then(|factor| units.checked_mul(factor)).ok_or_else(overflow),
+            down => Ok(units / power(-down).ok_or_else(overflow)?),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Gives each column of each query the name that PostgreSQL gives it.
+//!
+//! DataFusion names columns after its own expressions, refuses two columns of one name, and looks up names in ORDER BY
+//! in another order. So every expression is given an alias. Where the right name would be there twice, or would hide a
+//! column that an expression of ORDER BY means, the alias is **hidden**: it has a mark that no caller can write, and a
+//! number. [`shown`] is the name that the answer shows.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
+    Visitor, VisitorMut,
+};
+
+use super::names::column_name;
+
+/// Stands between the name and the number of a hidden alias.
+const MARK: char = '\u{1}';
+
+/// The name that an answer shows for the column `name`.
+pub(super) fn shown(name: &str) -> &str {
+    name.split_once(MARK).map_or(name, |(shown, _)| shown)
+}
+
+/// `schema` with the names that an answer shows, of which several may be equal.
+pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
+    if !schema.fields().iter().any(|field| field.name().contains(MARK)) {
+        return schema.clone();
+    }
+    let fields = schema.fields().iter().map(|field| Field::clone(field).with_name(shown(field.name())));
+    Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()).into()
+}
+
+/// A name that is unique by its number, and shown as `name`.
+pub(super) fn hidden_name(name: &str, number: usize) -> String {
+    format!("{name}{MARK}{number}")
+}
+
+fn hidden(name: &str, number: usize) -> Ident {
+    Ident::with_quote('"', hidden_name(name, number))
+}
+
+fn visible(name: &str) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+/// Names the columns of `query` and of all queries inside of it.
+pub(super) fn name_columns(query: &mut Query) {
+    // It never breaks off.
+    let _ = VisitMut::visit(query, &mut Namer { depth: 0 });
+}
+
+struct Namer {
+    depth: usize,
+}
+
+impl VisitorMut for Namer {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        name_query(query, self.depth == 0);
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Names the columns of `query`, whose answer is that of the statement if it is the `outermost`.
+fn name_query(query: &mut Query, outermost: bool) {
+    let order_by = query.order_by.as_mut().map(|order_by| &mut order_by.kind);
+    let order_by: &mut [OrderByExpr] = match order_by {
+        Some(OrderByKind::Expressions(expressions)) => expressions,
+        _ => &mut [],
+    };
+    match query.body.as_mut() {
+        SetExpr::Select(select) => name_select(select, order_by, outermost),
+        body => name_set_operation(body),
+    }
+}
+
+fn name_set_operation(body: &mut SetExpr) {
+    // As deep as the chain is long, so it is walked without recursion.
+    let mut left_to_see = vec![body];
+    while let Some(body) = left_to_see.pop() {
+        match body {
+            SetExpr::SetOperation { left, right, .. } => left_to_see.extend([right.as_mut(), left.as_mut()]),
+            SetExpr::Select(select) => name_select(select, &mut [], false),
+            // A query in brackets is met by itself.
+            _ => {}
+        }
+    }
+}
+
+fn name_select(select: &mut Select, order_by: &mut [OrderByExpr], outermost: bool) {
+    let has_wildcard = select.projection.iter().any(is_wildcard);
+    let meant_by_order = qualify_order(select, order_by, outermost);
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut respelt: Vec<(String, Ident)> = Vec::new();
+    for (index, item) in select.projection.iter_mut().enumerate() {
+        let (expression, name) = match &*item {
+            SelectItem::UnnamedExpr(expression) => (expression, column_name(expression)),
+            SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
+            _ => continue,
+        };
+        let is_column = column_of(expression).is_some_and(|column| *column == name);
+        let is_new = taken.insert(name.clone());
+        let must_hide = !is_new || (outermost && (has_wildcard || (meant_by_order.contains(&name) && !is_column)));
+        if !must_hide && (is_column || matches!(item, SelectItem::ExprWithAlias { .. })) {
+            continue;
+        }
+        let alias = if must_hide { hidden(&name, index) } else { visible(&name) };
+        if must_hide && is_new {
+            respelt.push((name, alias.clone()));
+        }
+        *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
+    }
+    respell_output_names(select, order_by, &respelt);
+    if matches!(select.distinct, Some(Distinct::Distinct)) {
+        name_repeated_expressions(&select.projection, order_by);
+    }
+}
+
+/// An expression of ORDER BY that stands in SELECT too is named, as DISTINCT keeps nothing but columns of the answer.
+fn name_repeated_expressions(projection: &[SelectItem], order_by: &mut [OrderByExpr]) {
+    for order in order_by {
+        let repeated = projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if *expr == order.expr => Some(alias.clone()),
+            _ => None,
+        });
+        if let Some(alias) = repeated {
+            order.expr = Expr::Identifier(alias);
+        }
+    }
+}
+
+fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// The name of the column that `expression` is, without anything around it.
+fn column_of(expression: &Expr) -> Option<&String> {
+    match expression {
+        Expr::Identifier(name) => Some(&name.value),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|part| &part.value),
+        _ => None,
+    }
+}
+
+/// A name that stands by itself in ORDER BY or DISTINCT ON is that of a column of the answer, if there is one.
+fn respell_output_names(select: &mut Select, order_by: &mut [OrderByExpr], respelt: &[(String, Ident)]) {
+    let respell = |expression: &mut Expr| {
+        if let Expr::Identifier(name) = expression
+            && let Some((_, alias)) = respelt.iter().find(|(output, _)| *output == name.value)
+        {
+            *name = alias.clone();
+        }
+    };
+    order_by.iter_mut().for_each(|order| respell(&mut order.expr));
+    if let Some(Distinct::On(expressions)) = &mut select.distinct {
+        expressions.iter_mut().for_each(respell);
+    }
+}
+
+/// The names inside of ORDER BY's expressions, which mean columns of FROM, never of the answer. Inside of a subquery
+/// they are qualified where there is one table that they can belong to.
+fn qualify_order(select: &Select, order_by: &mut [OrderByExpr], outermost: bool) -> HashSet<String> {
+    let mut names = Names(HashSet::new());
+    for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_) | Expr::Value(_))) {
+        // It never breaks off.
+        let _ = order.expr.visit(&mut names);
+    }
+    if !outermost && let Some(table) = only_table(select) {
+        let outputs: HashSet<String> = select.projection.iter().filter_map(computed_alias).collect();
+        let mut qualifier = Qualifier { table, names: names.0.intersection(&outputs).cloned().collect() };
+        for order in order_by.iter_mut().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
+            let _ = VisitMut::visit(&mut order.expr, &mut qualifier);
+        }
+    }
+    names.0
+}
+
+/// The alias of something else than the column of that name.
+fn computed_alias(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { expr, alias } if column_of(expr) != Some(&alias.value) => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(expr) if column_of(expr).is_none() => Some(column_name(expr)),
+        _ => None,
+    }
+}
+
+/// The name of the only table of FROM.
+fn only_table(select: &Select) -> Option<Vec<Ident>> {
+    let [from] = select.from.as_slice() else { return None };
+    if !from.joins.is_empty() {
+        return None;
+    }
+    match &from.relation {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(vec![alias.name.clone()])
+        }
+        TableFactor::Table { name, args: None, .. } => {
+            name.0.last().and_then(|part| part.as_ident()).map(|name| vec![name.clone()])
+        }
+        _ => None,
+    }
+}
+
+struct Names(HashSet<String>);
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expr {
+            self.0.insert(name.value.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Qualifier {
+    table: Vec<Ident>,
+    names: HashSet<String>,
+}
+
+impl VisitorMut for Qualifier {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expr
+            && self.names.contains(&name.value)
+        {
+            let parts = self.table.iter().chain(std::iter::once(&*name)).cloned().collect();
+            *expr = Expr::CompoundIdentifier(parts);
+        }
+        ControlFlow::Continue(())
+    }
+}

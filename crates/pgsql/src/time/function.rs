@@ -1,0 +1,129 @@
+//! What the functions of this family have in common.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::column::Arguments;
+use super::kind::Kind;
+
+/// The type of a result for types of arguments; an error where PostgreSQL has no such function.
+type Returns = fn(&[DataType]) -> Result<DataType>;
+/// The type of a result that depends on constant arguments too.
+type ReturnsOfValues = fn(&[DataType], &[Option<&ScalarValue>]) -> Result<DataType>;
+/// The values of a result, as many as there are rows.
+type Compute = fn(&Arguments) -> Result<ArrayRef>;
+
+/// A function that is defined by two others.
+#[derive(Debug)]
+struct Function {
+    name: &'static str,
+    signature: Signature,
+    returns: Results,
+    compute: Compute,
+}
+
+/// How the type of a result is found.
+#[derive(Debug, Clone, Copy)]
+enum Results {
+    OfTypes(Returns),
+    OfValues(ReturnsOfValues),
+}
+
+/// A function whose value depends on nothing but its arguments.
+pub(super) fn function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    ScalarUDF::new_from_impl(Function { name, signature, returns: Results::OfTypes(returns), compute })
+}
+
+/// A function the type of whose result depends on constant arguments.
+pub(super) fn function_of_values(name: &'static str, returns: ReturnsOfValues, compute: Compute) -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    ScalarUDF::new_from_impl(Function { name, signature, returns: Results::OfValues(returns), compute })
+}
+
+/// A function whose value depends on the moment where it has fewer arguments.
+pub(super) fn stable_function(name: &'static str, returns: Returns, compute: Compute) -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Stable);
+    ScalarUDF::new_from_impl(Function { name, signature, returns: Results::OfTypes(returns), compute })
+}
+
+/// That there is no function `name` for arguments of these types.
+pub(super) fn no_function(name: &str, types: &[DataType]) -> DataFusionError {
+    let types: Vec<String> = types.iter().map(|data_type| Kind::of(data_type).name(data_type)).collect();
+    DataFusionError::Plan(format!("function {name}({}) does not exist", types.join(", ")))
+}
+
+/// The call of a function of this family.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
+    static FUNCTIONS: OnceLock<HashMap<String, Arc<ScalarUDF>>> = OnceLock::new();
+    let functions = FUNCTIONS.get_or_init(|| {
+        super::functions().into_iter().map(|function| (function.name().to_owned(), Arc::new(function))).collect()
+    });
+    let function = functions.get(name);
+    let function = function.ok_or_else(|| DataFusionError::Internal(format!("there is no function {name}")))?;
+    Ok(function.call(args))
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.return_type(types)?;
+        Ok(types.to_vec())
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match self.returns {
+            Results::OfTypes(returns) => returns(types),
+            Results::OfValues(returns) => returns(types, &[]),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let data_type = match self.returns {
+            Results::OfTypes(returns) => returns(&types)?,
+            Results::OfValues(returns) => returns(&types, args.scalar_arguments)?,
+        };
+        Ok(Arc::new(Field::new(self.name, data_type, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if is_constant { 1 } else { args.number_rows };
+        let values =
+            (self.compute)(&Arguments::new(self.name, args.args, rows, args.return_field.data_type().clone()))?;
+        if is_constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
+        }
+        Ok(ColumnarValue::Array(values))
+    }
+}

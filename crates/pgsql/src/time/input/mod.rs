@@ -1,0 +1,147 @@
+//! Text as dates, times and intervals, as PostgreSQL reads it: ISO order, else month before day.
+
+mod interval;
+mod moment;
+mod tokens;
+
+use arrow::datatypes::IntervalMonthDayNano;
+use datafusion::common::{DataFusionError, Result};
+
+use super::calendar::{self, DAY, Parts, invalid, out_of_range};
+use super::zone::Zone;
+use moment::{Input, Moment};
+
+pub(crate) use interval::{Fields, Unit, interval, restricted_interval};
+pub(crate) use moment::fraction_micros;
+
+/// Words that mean another time each time; they are rewritten where they are constants.
+pub(crate) const RELATIVE_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+
+/// Days since 1970-01-01.
+pub(crate) fn date(text: &str) -> Result<i32> {
+    match read("date", text)? {
+        Input::Epoch => Ok(0),
+        Input::Moment(moment) => {
+            let day = moment.day.ok_or_else(|| invalid("date", text))?;
+            calendar::date(day).map_err(|_| date_out_of_range(text))
+        }
+    }
+}
+
+/// Microseconds of the day.
+pub(crate) fn time(text: &str) -> Result<i64> {
+    match read("time", text)? {
+        Input::Moment(Moment { time: Some(time), zone, day })
+            if day.is_some() || !matches!(zone, Some(Zone::Named(_))) =>
+        {
+            if time < DAY {
+                return Ok(time);
+            }
+            Err(DataFusionError::Execution(format!(
+                "time out of range: \"{text}\"; the last time of a day is 23:59:59.999999"
+            )))
+        }
+        _ => Err(invalid("time", text)),
+    }
+}
+
+/// Microseconds since 1970-01-01, of a time without a zone; a zone in the text is not considered.
+pub(crate) fn timestamp(text: &str) -> Result<i64> {
+    match read("timestamp", text)? {
+        Input::Epoch => Ok(0),
+        Input::Moment(moment) => local("timestamp", text, &moment),
+    }
+}
+
+/// Microseconds since 1970-01-01 00:00 UTC; a text without a zone is in UTC.
+pub(crate) fn timestamptz(text: &str) -> Result<i64> {
+    let kind = "timestamp with time zone";
+    match read(kind, text)? {
+        Input::Epoch => Ok(0),
+        Input::Moment(moment) => {
+            let local = local(kind, text, &moment)?;
+            let instant = moment.zone.map_or(local, |zone| zone.instant(local));
+            calendar::checked_timestamp(instant).map_err(|_| timestamp_out_of_range(text))
+        }
+    }
+}
+
+fn local(kind: &str, text: &str, moment: &Moment) -> Result<i64> {
+    let day = moment.day.ok_or_else(|| invalid(kind, text))?;
+    calendar::timestamp(day, moment.time.unwrap_or(0)).map_err(|_| timestamp_out_of_range(text))
+}
+
+fn date_out_of_range(text: &str) -> DataFusionError {
+    DataFusionError::Execution(format!("date out of range: \"{text}\""))
+}
+
+fn timestamp_out_of_range(text: &str) -> DataFusionError {
+    DataFusionError::Execution(format!("timestamp out of range: \"{text}\""))
+}
+
+fn read(kind: &str, text: &str) -> Result<Input> {
+    if let Some(input) = plain(text) {
+        return Ok(input);
+    }
+    let lower = text.trim().to_ascii_lowercase();
+    if RELATIVE_WORDS.contains(&lower.as_str()) {
+        return Err(DataFusionError::Execution(format!(
+            "the text \"{text}\" is no constant {kind}; write current_date, current_date + 1 or now() instead"
+        )));
+    }
+    if matches!(lower.as_str(), "infinity" | "-infinity" | "+infinity") {
+        return Err(DataFusionError::Execution(format!(
+            "infinite values of type {kind} are not supported; use NULL, or a date such as 9999-12-31, instead"
+        )));
+    }
+    moment::decode(kind, text)
+}
+
+/// The most frequent forms, `2013-01-05` and `2013-01-05 07:08:09`, without a look at all others.
+fn plain(text: &str) -> Option<Input> {
+    let bytes = text.as_bytes();
+    let number = |from: usize, to: usize| {
+        bytes
+            .get(from..to)?
+            .iter()
+            .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0')))
+    };
+    let is = |position: usize, wanted: u8| bytes.get(position) == Some(&wanted);
+    if !(is(4, b'-') && is(7, b'-') && (bytes.len() == 10 || bytes.len() == 19)) {
+        return None;
+    }
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if year == 0 || !calendar::is_date(year, month, day) {
+        return None;
+    }
+    let mut moment = Moment { day: Some(calendar::days(year, month, day)), ..Moment::default() };
+    if bytes.len() == 19 {
+        if !((is(10, b' ') || is(10, b'T')) && is(13, b':') && is(16, b':')) {
+            return None;
+        }
+        let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+        if hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        moment.time = Some(Parts { hour, minute, second, ..Parts::default() }.time());
+    }
+    Some(Input::Moment(moment))
+}
+
+/// Microseconds rounded to `digits` of a second, half away from zero.
+pub(crate) fn rounded(micros: i64, digits: u32) -> Result<i64> {
+    let unit = 10_i64.pow(6 - digits.min(6));
+    let half = if micros < 0 { -(unit / 2) } else { unit / 2 };
+    let shifted = micros.checked_add(half).ok_or_else(|| out_of_range("timestamp"))?;
+    Ok(shifted / unit * unit)
+}
+
+/// An interval of whole units; PostgreSQL's microseconds become nanoseconds.
+pub(crate) fn interval_of(months: i64, days: i64, micros: i64) -> Result<IntervalMonthDayNano> {
+    let parts = (i32::try_from(months), i32::try_from(days), micros.checked_mul(1_000));
+    let (Ok(months), Ok(days), Some(nanoseconds)) = parts else { return Err(out_of_range("interval")) };
+    Ok(IntervalMonthDayNano { months, days, nanoseconds })
+}
+
+#[cfg(test)]
+mod tests;

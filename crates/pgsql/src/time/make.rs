@@ -1,0 +1,141 @@
+//! Times made of their parts: `make_date`, `make_time`, `make_timestamp`, `make_timestamptz`, `make_interval`.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Date32Type};
+use datafusion::common::{Result, exec_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::calendar::{self, DAY, HOUR, MINUTE, days, is_date, out_of_range};
+use super::column::Arguments;
+use super::function::{function, no_function};
+use super::input::interval_of;
+use super::kind::{DATE, INTERVAL, Kind, TIME, TIMESTAMP, timestamptz};
+use super::zone::Zone;
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        function(
+            "make_date",
+            |types| numbers("make_date", types, &[3], DATE),
+            |args| {
+                let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?];
+                args.collect::<Date32Type>(&DATE, |row| {
+                    let [Some(year), Some(month), Some(day)] = parts.each_ref().map(|part| part.get(row)) else {
+                        return Ok(None);
+                    };
+                    calendar::date(day_of(year, month, day)?).map(Some)
+                })
+            },
+        ),
+        function(
+            "make_time",
+            |types| numbers("make_time", types, &[3], TIME),
+            |args| {
+                let (hours, minutes, seconds) = (args.integers(0)?, args.integers(1)?, args.floats(2)?);
+                args.collect_micros(&TIME, |row| match (hours.get(row), minutes.get(row), seconds.get(row)) {
+                    (Some(hour), Some(minute), Some(second)) => {
+                        let time = time_of(hour, minute, second)?;
+                        if time == DAY {
+                            return exec_err!("time out of range: 24:00:00; the last time of a day is 23:59:59.999999");
+                        }
+                        Ok(Some(time))
+                    }
+                    _ => Ok(None),
+                })
+            },
+        ),
+        function(
+            "make_timestamp",
+            |types| numbers("make_timestamp", types, &[6], TIMESTAMP),
+            |args| moments(args, &TIMESTAMP),
+        ),
+        function(
+            "make_timestamptz",
+            |types| numbers("make_timestamptz", types, &[6, 7], timestamptz()),
+            |args| moments(args, &timestamptz()),
+        ),
+        function(
+            "make_interval",
+            |types| numbers("make_interval", types, &[0, 1, 2, 3, 4, 5, 6, 7], INTERVAL),
+            intervals,
+        ),
+    ]
+}
+
+fn numbers(name: &str, types: &[DataType], counts: &[usize], result: DataType) -> Result<DataType> {
+    let is_number = |(position, data_type): (usize, &DataType)| match Kind::of(data_type) {
+        Kind::Integer | Kind::Null => true,
+        // Seconds may have a fraction; the seventh argument of `make_timestamptz` is a zone.
+        Kind::Number => matches!((name, position), ("make_time", 2) | ("make_interval", 6) | (_, 5)),
+        Kind::Text => (name, position) == ("make_timestamptz", 6),
+        _ => false,
+    };
+    if counts.contains(&types.len()) && types.iter().enumerate().all(is_number) {
+        return Ok(result);
+    }
+    Err(no_function(name, types))
+}
+
+fn day_of(year: i64, month: i64, day: i64) -> Result<i64> {
+    // Negative years are those before 1, of which there is no 0.
+    let calendar_year = if year < 0 { year + 1 } else { year };
+    if year == 0 || year.abs() > 6_000_000 || !is_date(calendar_year, month, day) {
+        return exec_err!("date field value out of range: {year}-{month:02}-{day:02}");
+    }
+    Ok(days(calendar_year, month, day))
+}
+
+fn time_of(hour: i64, minute: i64, second: f64) -> Result<i64> {
+    let micros = (second * 1e6).round_ties_even();
+    let is_last = hour == 24 && minute == 0 && micros == 0.0;
+    if !(0..24).contains(&hour) && !is_last || !(0..60).contains(&minute) || !(0.0..=60e6).contains(&micros) {
+        return exec_err!("time field value out of range: {hour}:{minute:02}:{second:02}");
+    }
+    Ok(hour * HOUR + minute * MINUTE + micros as i64)
+}
+
+fn moments(args: &Arguments, data_type: &DataType) -> Result<ArrayRef> {
+    let parts = [args.integers(0)?, args.integers(1)?, args.integers(2)?, args.integers(3)?, args.integers(4)?];
+    let seconds = args.floats(5)?;
+    let zones = if args.len() > 6 { Some(args.texts(6)?) } else { None };
+    args.collect_micros(data_type, |row| {
+        let [Some(year), Some(month), Some(day), Some(hour), Some(minute)] = parts.each_ref().map(|part| part.get(row))
+        else {
+            return Ok(None);
+        };
+        let Some(second) = seconds.get(row) else { return Ok(None) };
+        let local = calendar::timestamp(day_of(year, month, day)?, time_of(hour, minute, second)?)?;
+        let Some(zones) = &zones else { return Ok(Some(local)) };
+        let Some(zone) = zones.get(row) else { return Ok(None) };
+        calendar::checked_timestamp(Zone::find(zone)?.instant(local)).map(Some)
+    })
+}
+
+fn intervals(args: &Arguments) -> Result<ArrayRef> {
+    let units = (0..args.len().min(6)).map(|position| args.integers(position)).collect::<Result<Vec<_>>>()?;
+    let seconds = if args.len() > 6 { Some(args.floats(6)?) } else { None };
+    args.collect_intervals(|row| {
+        let mut given = [0_i64; 6];
+        for (position, unit) in units.iter().enumerate() {
+            let Some(count) = unit.get(row) else { return Ok(None) };
+            given[position] = count;
+        }
+        let second = match &seconds {
+            Some(seconds) => match seconds.get(row) {
+                Some(second) => second,
+                None => return Ok(None),
+            },
+            None => 0.0,
+        };
+        let [years, months, weeks, days, hours, minutes] = given;
+        let sum = |left: i64, factor: i64, right: i64| left.checked_mul(factor)?.checked_add(right);
+        let micros = sum(hours, HOUR, 0).and_then(|micros| sum(minutes, MINUTE, micros));
+        let fraction = (second * 1e6).round_ties_even();
+        let micros =
+            if fraction.abs() < 9e18 { micros.and_then(|micros| micros.checked_add(fraction as i64)) } else { None };
+        match (sum(years, 12, months), sum(weeks, 7, days), micros) {
+            (Some(months), Some(days), Some(micros)) => interval_of(months, days, micros).map(Some),
+            _ => Err(out_of_range("interval")),
+        }
+    })
+}

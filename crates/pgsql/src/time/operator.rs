@@ -1,0 +1,364 @@
+//! Operators on dates, times and intervals, by the types of their operands; named as PostgreSQL's functions for them.
+
+use arrow::datatypes::{DataType, Date32Type, Int32Type, TimeUnit};
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::{Expr, Operator, ScalarUDF, binary_expr, lit};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use super::calendar::{self, DAY, out_of_range};
+use super::function::{call, function};
+use super::kind::{DATE, INTERVAL, Kind, TIME, TIMESTAMP, timestamptz};
+use super::{input, interval};
+use crate::operator::Operands;
+
+/// The functions that operators stand for.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let mut functions = of_dates();
+    functions.extend(of_moments());
+    functions.extend(of_times());
+    functions.extend(of_intervals());
+    functions
+}
+
+fn of_dates() -> Vec<ScalarUDF> {
+    vec![
+        function(
+            "date_mi",
+            |_| Ok(DataType::Int32),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.dates(1)?);
+                args.collect::<Int32Type>(&DataType::Int32, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    Ok(Some(left.checked_sub(right).ok_or_else(|| out_of_range("integer"))?))
+                })
+            },
+        ),
+        function(
+            "date_pli",
+            |_| Ok(DATE),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.integers(1)?);
+                args.collect::<Date32Type>(&DATE, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    calendar::date(i64::from(left).saturating_add(right)).map(Some)
+                })
+            },
+        ),
+        function(
+            "date_mii",
+            |_| Ok(DATE),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.integers(1)?);
+                args.collect::<Date32Type>(&DATE, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    calendar::date(i64::from(left).saturating_sub(right)).map(Some)
+                })
+            },
+        ),
+        function(
+            "datetime_pl",
+            |_| Ok(TIMESTAMP),
+            |args| {
+                let (left, right) = (args.dates(0)?, args.times(1)?);
+                args.collect_micros(&TIMESTAMP, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    calendar::timestamp(i64::from(left), right).map(Some)
+                })
+            },
+        ),
+    ]
+}
+
+/// The type of a moment later by an interval.
+fn moved(types: &[DataType]) -> Result<DataType> {
+    Ok(match types.first().map(Kind::of) {
+        Some(Kind::Timestamptz) => timestamptz(),
+        _ => TIMESTAMP,
+    })
+}
+
+fn of_moments() -> Vec<ScalarUDF> {
+    vec![
+        function("timestamp_pl_interval", moved, |args| {
+            let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
+            args.collect_micros(&moved(&[args.data_type(0)])?, |row| {
+                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                interval::shift(left, right).map(Some)
+            })
+        }),
+        function("timestamp_mi_interval", moved, |args| {
+            let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
+            args.collect_micros(&moved(&[args.data_type(0)])?, |row| {
+                let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                interval::shift(left, interval::negate(right)?).map(Some)
+            })
+        }),
+        function(
+            "timestamp_mi",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.moments(0)?, args.moments(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::between(left, right).map(Some)
+                })
+            },
+        ),
+    ]
+}
+
+fn of_times() -> Vec<ScalarUDF> {
+    vec![
+        function(
+            "time_pl_interval",
+            |_| Ok(TIME),
+            |args| {
+                let (left, right) = (args.times(0)?, args.intervals(1)?);
+                args.collect_micros(&TIME, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    Ok(Some((left + interval::micros(right) % DAY).rem_euclid(DAY)))
+                })
+            },
+        ),
+        function(
+            "time_mi_interval",
+            |_| Ok(TIME),
+            |args| {
+                let (left, right) = (args.times(0)?, args.intervals(1)?);
+                args.collect_micros(&TIME, |row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    Ok(Some((left - interval::micros(right) % DAY).rem_euclid(DAY)))
+                })
+            },
+        ),
+        function(
+            "time_mi_time",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.times(0)?, args.times(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::of_micros(left - right).map(Some)
+                })
+            },
+        ),
+    ]
+}
+
+fn of_intervals() -> Vec<ScalarUDF> {
+    vec![
+        function(
+            "interval_pl",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.intervals(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::add(left, right).map(Some)
+                })
+            },
+        ),
+        function(
+            "interval_mi",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.intervals(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::add(left, interval::negate(right)?).map(Some)
+                })
+            },
+        ),
+        function(
+            "interval_mul",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.floats(1)?);
+                args.collect_intervals(|row| {
+                    let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
+                    interval::multiply(left, right).map(Some)
+                })
+            },
+        ),
+        function(
+            "interval_div",
+            |_| Ok(INTERVAL),
+            |args| {
+                let (left, right) = (args.intervals(0)?, args.floats(1)?);
+                args.collect_intervals(|row| match (left.get(row), right.get(row)) {
+                    (Some(_), Some(0.0)) => datafusion::common::exec_err!("division by zero"),
+                    (Some(left), Some(right)) => interval::divide(left, right).map(Some),
+                    _ => Ok(None),
+                })
+            },
+        ),
+        function(
+            "interval_um",
+            |_| Ok(INTERVAL),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect_intervals(|row| values.get(row).map(interval::negate).transpose())
+            },
+        ),
+        // What intervals are compared by: a number, so that comparisons and orders are those of numbers.
+        function(
+            "interval_cmp_value",
+            |_| Ok(KEY),
+            |args| {
+                let values = args.intervals(0)?;
+                args.collect::<arrow::datatypes::Decimal128Type>(&KEY, |row| Ok(values.get(row).map(interval::key)))
+            },
+        ),
+    ]
+}
+
+const KEY: DataType = DataType::Decimal128(38, 0);
+
+/// The expression that the operator means for operands of these types; none if it is not of this family.
+pub(super) fn plan(operands: &Operands<'_>) -> Result<Option<Expr>> {
+    let (left, right) = (Kind::of(&operands.left_type), Kind::of(&operands.right_type));
+    let is_ours = |kind: Kind| kind.is_moment() || matches!(kind, Kind::Time | Kind::Interval);
+    if !is_ours(left) && !is_ours(right) {
+        return Ok(None);
+    }
+    if let Some(comparison) = comparison(operands.op) {
+        return compare(operands, comparison, left, right);
+    }
+    let name = match operands.op {
+        BinaryOperator::Plus => return plus(operands, left, right),
+        BinaryOperator::Minus => match minus(operands, left, right)? {
+            Some(name) => name,
+            None => return Ok(None),
+        },
+        BinaryOperator::Multiply => return multiply(operands, left, right),
+        BinaryOperator::Divide if left == Kind::Interval && is_factor(right) => "interval_div",
+        BinaryOperator::Divide => return no_operator(operands, left, right),
+        _ => return Ok(None),
+    };
+    call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some)
+}
+
+fn no_operator(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>> {
+    let (left, right) = (left.name(&operands.left_type), right.name(&operands.right_type));
+    plan_err!("operator does not exist: {left} {} {right}", operands.op)
+}
+
+fn is_factor(kind: Kind) -> bool {
+    matches!(kind, Kind::Integer | Kind::Number) || kind.is_open()
+}
+
+fn plus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>> {
+    let commuted = |name: &str| call(name, vec![operands.right.clone(), operands.left.clone()]).map(Some);
+    let straight = |name: &str| call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some);
+    match (left, right) {
+        (Kind::Date, Kind::Integer) => straight("date_pli"),
+        (Kind::Integer, Kind::Date) => commuted("date_pli"),
+        (Kind::Date, Kind::Time) => straight("datetime_pl"),
+        (Kind::Time, Kind::Date) => commuted("datetime_pl"),
+        (Kind::Date, Kind::Interval) => straight("timestamp_pl_interval"),
+        (Kind::Interval, Kind::Date) => commuted("timestamp_pl_interval"),
+        (Kind::Timestamp | Kind::Timestamptz, Kind::Interval | Kind::Text | Kind::Null) => {
+            straight("timestamp_pl_interval")
+        }
+        (Kind::Interval | Kind::Text | Kind::Null, Kind::Timestamp | Kind::Timestamptz) => {
+            commuted("timestamp_pl_interval")
+        }
+        (Kind::Time, Kind::Interval) => straight("time_pl_interval"),
+        (Kind::Interval, Kind::Time) => commuted("time_pl_interval"),
+        (Kind::Interval, Kind::Interval) => straight("interval_pl"),
+        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => straight("interval_pl"),
+        (Kind::Date, open) | (open, Kind::Date) | (Kind::Time, open) | (open, Kind::Time) if open.is_open() => {
+            plan_err!(
+                "operator is not unique: {} + text; write the type, as in interval '1 day'",
+                left.name(&operands.left_type)
+            )
+        }
+        _ => no_operator(operands, left, right),
+    }
+}
+
+/// The function of a difference. A text takes the type of the other side.
+fn minus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<&'static str>> {
+    Ok(Some(match (left, right) {
+        (Kind::Date, Kind::Date) => "date_mi",
+        (Kind::Date, open) | (open, Kind::Date) if open.is_open() => "date_mi",
+        (Kind::Date, Kind::Integer) => "date_mii",
+        (left, Kind::Interval) if left.is_moment() => "timestamp_mi_interval",
+        (left, right) if left.is_moment() && right.is_moment() => "timestamp_mi",
+        (Kind::Timestamp | Kind::Timestamptz, open) if open.is_open() => "timestamp_mi",
+        (open, Kind::Timestamp | Kind::Timestamptz) if open.is_open() => "timestamp_mi",
+        (Kind::Time, Kind::Interval) => "time_mi_interval",
+        (Kind::Time, Kind::Time) => "time_mi_time",
+        (Kind::Time, open) | (open, Kind::Time) if open.is_open() => "time_mi_time",
+        (Kind::Interval, Kind::Interval) => "interval_mi",
+        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => "interval_mi",
+        _ => {
+            no_operator(operands, left, right)?;
+            return Ok(None);
+        }
+    }))
+}
+
+fn multiply(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>> {
+    let (interval, factor) = match (left, right) {
+        (Kind::Interval, factor) if is_factor(factor) => (operands.left, operands.right),
+        (factor, Kind::Interval) if is_factor(factor) => (operands.right, operands.left),
+        _ => return no_operator(operands, left, right),
+    };
+    call("interval_mul", vec![interval.clone(), factor.clone()]).map(Some)
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+fn compare(operands: &Operands<'_>, op: Operator, left: Kind, right: Kind) -> Result<Option<Expr>> {
+    if left == Kind::Interval || right == Kind::Interval {
+        let is_interval = |kind: Kind| kind == Kind::Interval || kind.is_open();
+        if !is_interval(left) || !is_interval(right) {
+            return no_operator(operands, left, right);
+        }
+        let key = |operand: &Expr| call("interval_cmp_value", vec![operand.clone()]);
+        return Ok(Some(binary_expr(key(operands.left)?, op, key(operands.right)?)));
+    }
+    let typed = |operand: &Expr, other: &DataType| match operand {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => literal(text, other).map(Some),
+        _ => Ok(None),
+    };
+    if let Some(literal) = typed(operands.right, &operands.left_type)? {
+        return Ok(Some(binary_expr(operands.left.clone(), op, literal)));
+    }
+    let Some(literal) = typed(operands.left, &operands.right_type)? else { return Ok(None) };
+    Ok(Some(binary_expr(literal, op, operands.right.clone())))
+}
+
+/// The literal that `text` is for the other side, in its own unit where it has a value there, so that the column stays
+/// as it is.
+fn literal(text: &str, other: &DataType) -> Result<Expr> {
+    let micros = match other {
+        DataType::Timestamp(_, Some(_)) => input::timestamptz(text)?,
+        DataType::Timestamp(_, None) => input::timestamp(text)?,
+        DataType::Time32(_) | DataType::Time64(_) => {
+            return Ok(lit(ScalarValue::Time64Microsecond(Some(input::time(text)?))));
+        }
+        _ => return Ok(lit(ScalarValue::Date32(Some(input::date(text)?)))),
+    };
+    let DataType::Timestamp(unit, zone) = other else { return Ok(lit(ScalarValue::Null)) };
+    let zone = zone.clone();
+    Ok(lit(match unit {
+        TimeUnit::Nanosecond if micros.checked_mul(1_000).is_some() => {
+            ScalarValue::TimestampNanosecond(micros.checked_mul(1_000), zone)
+        }
+        TimeUnit::Millisecond if micros % 1_000 == 0 => ScalarValue::TimestampMillisecond(Some(micros / 1_000), zone),
+        TimeUnit::Second if micros % 1_000_000 == 0 => ScalarValue::TimestampSecond(Some(micros / 1_000_000), zone),
+        _ => ScalarValue::TimestampMicrosecond(Some(micros), zone),
+    }))
+}

@@ -1,0 +1,258 @@
+//! Syntax of times that DataFusion's planner lacks, or means otherwise.
+
+use datafusion::common::{Result, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, Interval, IntervalFields, TimezoneInfo, TypedString, Value,
+};
+
+use crate::syntax::call;
+
+use super::input::{self, Fields, RELATIVE_WORDS, Unit};
+
+/// Rewrites `expression` into calls of functions of this family.
+pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
+    let rewritten = match expression {
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            Some(call("timezone", vec![(**time_zone).clone(), (**timestamp).clone()]))
+        }
+        Expr::Extract { field, expr, .. } => Some(call("extract", vec![text(&field_name(field)), (**expr).clone()])),
+        Expr::Interval(interval) => interval_literal(interval)?,
+        Expr::TypedString(TypedString { data_type, value, .. }) => typed(data_type, &Expr::Value(value.clone()))?,
+        Expr::Cast { expr, data_type, .. } => typed(data_type, expr)?,
+        Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => Some(overlaps(left, right)?),
+        Expr::Function(function) => of_function(function)?,
+        _ => None,
+    };
+    if let Some(rewritten) = rewritten {
+        *expression = rewritten;
+    }
+    Ok(())
+}
+
+fn text(value: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
+}
+
+fn number(value: impl ToString) -> Expr {
+    Expr::Value(Value::Number(value.to_string(), false).into())
+}
+
+fn field_name(field: &DateTimeField) -> String {
+    match field {
+        DateTimeField::Custom(name) => name.value.clone(),
+        other => other.to_string().trim_matches(['\'', '"']).to_ascii_lowercase(),
+    }
+}
+
+/// The text of a literal.
+fn literal_text(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Some(text),
+            _ => None,
+        },
+        Expr::Nested(inner) => literal_text(inner),
+        _ => None,
+    }
+}
+
+/// A literal of an interval, with the fields that it is restricted to.
+fn interval_literal(interval: &Interval) -> Result<Option<Expr>> {
+    let written = match &*interval.value {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => Some(number.as_str()),
+            _ => literal_text(&interval.value),
+        },
+        other => literal_text(other),
+    };
+    let Some(written) = written else {
+        return plan_err!(
+            "an interval is written as a text, as in interval '1 day'; for a number of units write n * interval '1 day'"
+        );
+    };
+    let unit = |field: &Option<DateTimeField>| field.as_ref().map(unit).transpose();
+    let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
+    let fields = Fields {
+        first: unit(&interval.leading_field)?,
+        last: unit(&interval.last_field)?,
+        digits: digits.and_then(|digits| u32::try_from(digits).ok()),
+    };
+    constant_interval(written, fields).map(Some)
+}
+
+/// A literal of an interval as DataFusion reads it.
+fn constant_interval(written: &str, fields: Fields) -> Result<Expr> {
+    let value = input::restricted_interval(written, fields)?;
+    let (seconds, rest) = (value.nanoseconds / 1_000_000_000, value.nanoseconds % 1_000_000_000);
+    let sign = if value.nanoseconds < 0 { "-" } else { "" };
+    let canonical = format!(
+        "{} mons {} days {sign}{}.{:09} secs",
+        value.months,
+        value.days,
+        seconds.unsigned_abs(),
+        rest.unsigned_abs()
+    );
+    Ok(Expr::Interval(Interval {
+        value: Box::new(text(&canonical)),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    }))
+}
+
+fn unit(field: &DateTimeField) -> Result<Unit> {
+    Ok(match field_name(field).as_str() {
+        "year" | "years" => Unit::Year,
+        "month" | "months" => Unit::Month,
+        "day" | "days" => Unit::Day,
+        "hour" | "hours" => Unit::Hour,
+        "minute" | "minutes" => Unit::Minute,
+        "second" | "seconds" => Unit::Second,
+        other => return plan_err!("an interval has no field {other}; write interval '1 {other}'"),
+    })
+}
+
+/// The fields of a type.
+fn fields_of(fields: &IntervalFields) -> Result<Fields> {
+    let words = fields.to_string().to_ascii_lowercase();
+    let mut units = words.split(" to ").map(|word| unit(&DateTimeField::Custom(Ident::new(word))));
+    let first = units.next().transpose()?;
+    Ok(Fields { first, last: units.next().transpose()?, digits: None })
+}
+
+/// A value of a type of times whose cast needs more than the type: digits, fields, or the moment.
+fn typed(data_type: &DataType, value: &Expr) -> Result<Option<Expr>> {
+    let name = match data_type {
+        DataType::Timestamp(_, zone) if is_zoned(zone) => "timestamptz",
+        DataType::Timestamp(..) => "timestamp",
+        DataType::Time(_, zone) if !is_zoned(zone) => "time",
+        DataType::Date => "date",
+        DataType::Interval { fields, precision } => return of_interval(fields.as_ref(), *precision, value),
+        _ => return Ok(None),
+    };
+    if let Some(word) = literal_text(value).map(|text| text.trim().to_ascii_lowercase())
+        && RELATIVE_WORDS.contains(&word.as_str())
+    {
+        return relative(name, &word).map(Some);
+    }
+    let digits = match data_type {
+        DataType::Timestamp(digits, _) | DataType::Time(digits, _) => *digits,
+        _ => None,
+    };
+    Ok(digits.map(|digits| {
+        let whole = match data_type {
+            DataType::Timestamp(_, zone) => DataType::Timestamp(None, zone.clone()),
+            _ => DataType::Time(None, TimezoneInfo::None),
+        };
+        call(name, vec![cast(value.clone(), whole), number(digits.min(6))])
+    }))
+}
+
+fn is_zoned(zone: &TimezoneInfo) -> bool {
+    matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone)
+}
+
+fn cast(value: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::DoubleColon, expr: Box::new(value), data_type, array: false, format: None }
+}
+
+fn of_interval(fields: Option<&IntervalFields>, precision: Option<u64>, value: &Expr) -> Result<Option<Expr>> {
+    let mut restriction = match fields {
+        Some(fields) => fields_of(fields)?,
+        None => Fields::default(),
+    };
+    restriction.digits = precision.and_then(|digits| u32::try_from(digits).ok());
+    if let Some(text) = literal_text(value) {
+        return constant_interval(text, restriction).map(Some);
+    }
+    if fields.is_some() {
+        return plan_err!("only a constant can be cast to an interval with fields; write date_trunc('day', x) instead");
+    }
+    let whole = DataType::Interval { fields: None, precision: None };
+    Ok(precision.map(|digits| call("interval", vec![cast(value.clone(), whole), number(digits.min(6))])))
+}
+
+/// What `'today'::date` and the like mean.
+fn relative(name: &str, word: &str) -> Result<Expr> {
+    if word == "now" {
+        return Ok(call(name, vec![call("now", Vec::new())]));
+    }
+    if name == "time" {
+        return plan_err!("invalid input syntax for type time: \"{word}\"");
+    }
+    let days = match word {
+        "tomorrow" => 1,
+        "yesterday" => -1,
+        _ => 0,
+    };
+    let day = call("date_pli", vec![call("current_date", Vec::new()), number(days)]);
+    Ok(if name == "date" { day } else { call(name, vec![day]) })
+}
+
+fn overlaps(left: &Expr, right: &Expr) -> Result<Expr> {
+    match (left, right) {
+        (Expr::Tuple(first), Expr::Tuple(second)) if first.len() == 2 && second.len() == 2 => {
+            Ok(call("overlaps", first.iter().chain(second).cloned().collect()))
+        }
+        _ => plan_err!("OVERLAPS compares two ranges, as in (start, end) OVERLAPS (start, end)"),
+    }
+}
+
+fn of_function(function: &Function) -> Result<Option<Expr>> {
+    let [part] = function.name.0.as_slice() else { return Ok(None) };
+    let Some(name) = part.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
+    let args = match &function.args {
+        FunctionArguments::List(list) => list.args.as_slice(),
+        _ => &[],
+    };
+    let positional = || -> Option<Vec<Expr>> {
+        let value = |arg: &FunctionArg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+            _ => None,
+        };
+        args.iter().map(value).collect()
+    };
+    Ok(match (name.as_str(), positional().as_deref()) {
+        ("current_time", _) => {
+            return plan_err!("time with time zone is not supported; write localtime or current_timestamp instead");
+        }
+        ("current_timestamp", Some([digits])) => Some(rounded("timestamptz", "now", digits)),
+        ("localtimestamp", Some([digits])) => Some(rounded("timestamp", "localtimestamp", digits)),
+        ("localtime", Some([digits])) => Some(rounded("time", "localtime", digits)),
+        ("current_timestamp" | "localtimestamp" | "localtime" | "current_date", Some([])) => {
+            (name != part.to_string()).then(|| call(&name, Vec::new()))
+        }
+        ("age", Some([value])) => Some(call("age", vec![call("current_date", Vec::new()), value.clone()])),
+        ("make_interval", None) => Some(make_interval(args)?),
+        _ => None,
+    })
+}
+
+fn rounded(to: &str, moment: &str, digits: &Expr) -> Expr {
+    call(to, vec![call(moment, Vec::new()), digits.clone()])
+}
+
+/// The call with all arguments in their places.
+fn make_interval(args: &[FunctionArg]) -> Result<Expr> {
+    const NAMES: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let mut values: Vec<Expr> = NAMES.iter().map(|_| number(0)).collect();
+    for (position, arg) in args.iter().enumerate() {
+        let (name, value) = match arg {
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (Some(name.value.clone()), value),
+            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => (Some(name.to_string()), value),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (None, value),
+            other => return plan_err!("make_interval() has no argument {other}"),
+        };
+        let place = match &name {
+            Some(name) => NAMES.iter().position(|known| name.eq_ignore_ascii_case(known)),
+            None => Some(position),
+        };
+        let Some(place) = place.and_then(|place| values.get_mut(place)) else {
+            return plan_err!("make_interval() has no argument {arg}; its arguments are {}", NAMES.join(", "));
+        };
+        *place = value.clone();
+    }
+    Ok(call("make_interval", values))
+}

@@ -1,0 +1,150 @@
+//! Time zones: names of the IANA data base, abbreviations and POSIX offsets.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
+use chrono_tz::{OffsetName, TZ_VARIANTS, Tz};
+use datafusion::common::{DataFusionError, Result};
+
+use super::abbreviations::{FIXED, NAMED};
+use super::calendar::{DAY, HOUR, SECOND};
+
+/// A time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
+    /// So many seconds east of UTC.
+    Fixed(i32),
+    Named(Tz),
+}
+
+impl Zone {
+    /// The zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign counts to
+    /// the west.
+    pub(crate) fn find(name: &str) -> Result<Self> {
+        let lower = name.trim().to_ascii_lowercase();
+        Self::abbreviation(&lower)
+            .or_else(|| Self::named(&lower))
+            .or_else(|| posix(&lower))
+            .ok_or_else(|| DataFusionError::Execution(format!("time zone \"{name}\" not recognized")))
+    }
+
+    /// The zone that a lower-case abbreviation means.
+    pub(crate) fn abbreviation(lower: &str) -> Option<Self> {
+        if let Ok(position) = FIXED.binary_search_by_key(&lower, |(name, _)| name) {
+            return Some(Self::Fixed(FIXED[position].1));
+        }
+        let position = NAMED.binary_search_by_key(&lower, |(name, _)| name).ok()?;
+        Self::named(&NAMED[position].1.to_ascii_lowercase())
+    }
+
+    /// The zone of the IANA data base with a lower-case name.
+    pub(crate) fn named(lower: &str) -> Option<Self> {
+        static NAMES: OnceLock<HashMap<String, Tz>> = OnceLock::new();
+        let names = NAMES.get_or_init(|| TZ_VARIANTS.iter().map(|tz| (tz.name().to_ascii_lowercase(), *tz)).collect());
+        names.get(lower).copied().map(Self::Named)
+    }
+
+    /// Seconds east of UTC at an instant.
+    pub(crate) fn offset_at(self, instant: i64) -> i32 {
+        match self {
+            Self::Fixed(seconds) => seconds,
+            Self::Named(tz) => tz.offset_from_utc_datetime(&naive(instant)).fix().local_minus_utc(),
+        }
+    }
+
+    /// The local time of an instant.
+    pub(crate) fn local(self, instant: i64) -> i64 {
+        instant + i64::from(self.offset_at(instant)) * SECOND
+    }
+
+    /// The instant of a local time: of one that occurs twice the later, of one that does not occur the one with the
+    /// offset before.
+    pub(crate) fn instant(self, local: i64) -> i64 {
+        local - i64::from(self.offset_of_local(local)) * SECOND
+    }
+
+    fn offset_of_local(self, local: i64) -> i32 {
+        let tz = match self {
+            Self::Fixed(seconds) => return seconds,
+            Self::Named(tz) => tz,
+        };
+        let offset = |local: i64| match tz.offset_from_local_datetime(&naive(local)) {
+            MappedLocalTime::Single(offset) => Some(offset.fix().local_minus_utc()),
+            MappedLocalTime::Ambiguous(_, later) => Some(later.fix().local_minus_utc()),
+            MappedLocalTime::None => None,
+        };
+        let before = [0, HOUR, 3 * HOUR, DAY + HOUR];
+        before.iter().find_map(|before| offset(local - before)).unwrap_or_default()
+    }
+
+    /// What the zone is called at an instant, as `to_char(…, 'TZ')` writes it.
+    pub(crate) fn abbreviation_at(self, instant: i64) -> String {
+        match self {
+            Self::Fixed(_) => String::new(),
+            Self::Named(tz) => {
+                tz.offset_from_utc_datetime(&naive(instant)).abbreviation().unwrap_or_default().to_owned()
+            }
+        }
+    }
+}
+
+/// As a time of chrono; of times that it does not know the nearest.
+fn naive(micros: i64) -> NaiveDateTime {
+    let nearest = if micros < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
+    DateTime::from_timestamp_micros(micros).unwrap_or(nearest).naive_utc()
+}
+
+/// A POSIX zone without rules: a name, which may be missing, and hours to the west.
+fn posix(text: &str) -> Option<Zone> {
+    let rest = match text.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?.1,
+        None => text.trim_start_matches(|letter: char| letter.is_ascii_alphabetic()),
+    };
+    let (sign, rest) = match rest.strip_prefix('-') {
+        Some(rest) => (1, rest),
+        None => (-1, rest.strip_prefix('+').unwrap_or(rest)),
+    };
+    let mut parts = rest.split(':').map(|part| {
+        let is_number = !part.is_empty() && part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { part.parse::<i32>().ok() } else { None }
+    });
+    let hours = parts.next()??;
+    let (minutes, seconds) = (parts.next().unwrap_or(Some(0))?, parts.next().unwrap_or(Some(0))?);
+    if parts.next().is_some() || hours > 167 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    // Further from UTC than any clock is.
+    (hours <= 24).then_some(Zone::Fixed(sign * (hours * 3_600 + minutes * 60 + seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::calendar::days;
+
+    #[test]
+    fn abbreviations_are_sorted() {
+        assert!(FIXED.is_sorted_by_key(|(name, _)| name));
+        assert!(NAMED.is_sorted_by_key(|(name, _)| name));
+        for (name, _) in NAMED {
+            assert!(Zone::abbreviation(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn posix_offsets_count_to_the_west() {
+        assert_eq!(Zone::find("+03").unwrap(), Zone::Fixed(-10_800));
+        assert_eq!(Zone::find("UTC+5").unwrap(), Zone::Fixed(-18_000));
+        assert_eq!(Zone::find("<x>3:30").unwrap(), Zone::Fixed(-12_600));
+        assert!(Zone::find("Mars/Olympus").is_err());
+    }
+
+    #[test]
+    fn local_times_of_the_hours_of_a_change_are_resolved() {
+        let zone = Zone::find("america/new_york").unwrap();
+        let at = |month: i64, day: i64, time: i64| days(2013, month, day) * DAY + time;
+        assert_eq!(zone.instant(at(3, 10, 5 * HOUR / 2)), at(3, 10, 15 * HOUR / 2));
+        assert_eq!(zone.instant(at(11, 3, 3 * HOUR / 2)), at(11, 3, 13 * HOUR / 2));
+    }
+}

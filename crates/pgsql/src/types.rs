@@ -1,0 +1,25 @@
+//! The types that a statement names.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast;
+
+use crate::time;
+
+/// The planner of types: PostgreSQL's meaning where DataFusion has another.
+pub fn type_planner() -> Arc<dyn TypePlanner> {
+    Arc::new(PostgresTypes)
+}
+
+#[derive(Debug)]
+struct PostgresTypes;
+
+impl TypePlanner for PostgresTypes {
+    fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
+        let planned = time::plan_type(sql_type)?;
+        Ok(planned.map(|data_type| Arc::new(Field::new("", data_type, true))))
+    }
+}
