@@ -1,4 +1,4 @@
-//! Texts as arrays, and arrays as text.
+//! Texts as arrays.
 
 use datafusion::common::Result;
 
@@ -12,15 +12,7 @@ pub(super) fn functions() -> Vec<Function> {
         let overloads = optional(&[Text, Text, Text], 2, TextList, to_array);
         Function::new(name, overloads.into_iter().map(Overload::lenient).collect())
     };
-    let joined = optional(&[TextList, Text, Text], 2, Text, to_text);
-    vec![
-        split("string_to_array").with_alias("string_to_list"),
-        split("string_to_table*"),
-        Function::new("array_to_string", joined.into_iter().map(Overload::lenient).collect())
-            .with_alias("list_to_string")
-            .with_alias("array_join")
-            .with_alias("list_join"),
-    ]
+    vec![split("string_to_array").with_alias("string_to_list"), split("string_to_table*")]
 }
 
 fn to_array(row: &Row<'_>, output: &mut Output) -> Result<()> {
@@ -35,11 +27,4 @@ fn to_array(row: &Row<'_>, output: &mut Output) -> Result<()> {
         Some("") => output.list([element(text)]),
         Some(separator) => output.list(text.split(separator).map(element)),
     }
-}
-
-fn to_text(row: &Row<'_>, output: &mut Output) -> Result<()> {
-    let Some(separator) = row.optional_text(1)?.filter(|_| !row.is_null(0)) else { return output.null() };
-    let null = if row.len() > 2 { row.optional_text(2)? } else { None };
-    let parts: Vec<&str> = row.elements(0)?.filter_map(|element| element.or(null)).collect();
-    output.text(&parts.join(separator))
 }

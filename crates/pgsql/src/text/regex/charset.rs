@@ -114,11 +114,8 @@ const CLASSES: [(&str, &str); 12] = [
     ("cntrl", r"\p{Cc}"),
     ("upper", r"[\p{Lu}\p{Lt}]"),
     ("lower", r"\p{Lowercase}"),
-    (
-        "graph",
-        r"[^\p{Cc}\p{Cs}\p{Cn}\t-\r\x20\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]",
-    ),
-    ("print", r"[^\p{Cc}\p{Cs}\p{Cn}\x{2028}\x{2029}]"),
+    ("graph", r"[^\p{Cc}\p{Cn}\t-\r\x20\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]"),
+    ("print", r"[^\p{Cc}\p{Cn}\x{2028}\x{2029}]"),
 ];
 
 static SETS: LazyLock<Vec<(&'static str, Arc<CharSet>)>> = LazyLock::new(|| {
