@@ -63,7 +63,7 @@ impl Database for Ready {
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
         let table = TableEntry { name: "rows".to_owned(), rows: None, comment: None, status: TableStatus::Readable };
-        Ok(Arc::new(Catalog { tables: vec![table] }))
+        Ok(Arc::new(Catalog::of(vec![table])))
     }
 
     async fn columns(&self, _table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {

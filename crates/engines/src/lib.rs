@@ -6,5 +6,8 @@
 pub mod embedded;
 mod federated;
 
-pub use embedded::{ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, TextTable, glob_folder};
+pub use embedded::{
+    ColumnType, Engine, EngineOptions, FileDatabase, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTable,
+    glob_folder,
+};
 pub use federated::FederatedDatabase;

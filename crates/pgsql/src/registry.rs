@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::catalog::TableFunction;
+use datafusion::catalog::{TableFunction, TableFunctionImpl, TableProvider};
+use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
+use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
-use crate::{aggregate, array, cast, json, number, text, time};
+use crate::{aggregate, array, cast, json, number, statement, text, time};
 
 /// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they reveal
 /// or do what no question needs.
@@ -16,7 +17,7 @@ const WITHHELD: &[&str] = &["version"];
 /// The scalar functions: PostgreSQL's, and those of DataFusion that PostgreSQL has no name for.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
-    let ours = ours.into_iter().flatten().chain(cast::functions()).map(Arc::new);
+    let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions()).map(Arc::new);
     merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
@@ -41,7 +42,22 @@ pub fn window_functions() -> Vec<Arc<WindowUDF>> {
 /// The functions that may stand in FROM, by name.
 pub fn table_functions() -> std::collections::HashMap<String, Arc<TableFunction>> {
     let functions = SessionStateDefaults::default_table_functions();
-    functions.into_iter().map(|function| (function.name().to_owned(), function)).collect()
+    let named = functions.into_iter().map(|function| (function.name().to_owned(), function));
+    let lists = statement::set_returning::SET_RETURNING.iter().map(|function| {
+        let table_function = TableFunction::new(function.name.to_owned(), Arc::new(PlannedFromLists));
+        (function.name.to_owned(), Arc::new(table_function))
+    });
+    lists.chain(named).collect()
+}
+
+/// What makes the name of a set-returning function one of a function in FROM; its rows come of its list function.
+#[derive(Debug)]
+struct PlannedFromLists;
+
+impl TableFunctionImpl for PlannedFromLists {
+    fn call(&self, _: &[Expr]) -> Result<Arc<dyn TableProvider>> {
+        plan_err!("this function is not called as a table")
+    }
 }
 
 /// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the

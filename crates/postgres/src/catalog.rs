@@ -65,7 +65,7 @@ pub(crate) async fn tables(lease: &Lease, options: &PostgresOptions, database: &
     let entries: Result<Vec<TableEntry>, tokio_postgres::Error> = rows.iter().map(entry).collect();
     let mut tables = entries.map_err(|error| error::of_own(&error, database))?;
     tables.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Arc::new(Catalog { tables }))
+    Ok(Arc::new(Catalog::of(tables)))
 }
 
 fn entry(row: &Row) -> Result<TableEntry, tokio_postgres::Error> {

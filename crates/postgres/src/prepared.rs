@@ -71,7 +71,7 @@ impl Prepared {
         self.written.is_none() && self.composites.is_empty()
     }
 
-    /// Whether `text`, which this is the prepared form of, has these columns still. What it reads is locked from then on
+    /// Whether `text`, which this is the prepared form of, has these columns still. What it reads is locked
     /// until the transaction ends, but for composite types that are no table's.
     pub(crate) async fn is_current(&self, client: &Client, text: &str) -> Result<bool, tokio_postgres::Error> {
         if self.is_checked_by_server() {

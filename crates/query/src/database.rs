@@ -131,6 +131,15 @@ impl Rows {
 pub struct Catalog {
     /// The tables.
     pub tables: Vec<TableEntry>,
+    /// What the owner should know about them as a whole, such as files that were merged or skipped: a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Catalog {
+    /// A catalog of `tables` about which there is nothing else to say.
+    pub fn of(tables: Vec<TableEntry>) -> Self {
+        Self { tables, notes: Vec::new() }
+    }
 }
 
 /// One table of a catalog.

@@ -7,6 +7,7 @@
 //! spaces between them. Comments are left out: some extensions take orders from them.
 
 mod operators;
+mod table;
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
@@ -14,6 +15,8 @@ use tidegate_core::{Error, ErrorKind};
 
 use crate::dialect::SqlDialect;
 use crate::refusal::refused;
+
+pub(crate) use table::with_tables_selected;
 
 /// A word or sign of a statement.
 #[derive(Debug, Clone)]
@@ -193,14 +196,7 @@ impl Speller {
     }
 
     fn begins_a_query(&self) -> bool {
-        match self.last(0) {
-            None | Some(Token::LParen | Token::RParen | Token::SemiColon) => true,
-            Some(Token::Word(word)) => matches!(
-                word.keyword,
-                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::ALL | Keyword::DISTINCT
-            ),
-            _ => false,
-        }
+        self.last(0).is_none_or(table::can_come_before)
     }
 
     /// `U&"d\0061ta"` names something else than the parser would see.

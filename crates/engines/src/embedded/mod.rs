@@ -14,5 +14,5 @@ mod store;
 
 pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
-pub use files::{ColumnType, FileLimits, TextTable, glob_folder};
+pub use files::{ColumnType, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTable, glob_folder};
 pub(crate) use plan::{CATALOG, Scope, Sessions, Wanted, describe, error_of, optimized, ready, tables_of, watched};

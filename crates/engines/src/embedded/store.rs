@@ -22,7 +22,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-use super::files::{Fingerprint, Wall};
+use super::files::{FileIdentity, Wall};
 
 const NAME: &str = "files";
 /// What stands in a message before what this store says.
@@ -32,9 +32,8 @@ pub(crate) const STORE_SAYS: &str = "Generic files error: ";
 #[derive(Debug, Clone)]
 pub(crate) struct StoredFile {
     pub(crate) path: PathBuf,
-    pub(crate) fingerprint: Fingerprint,
-    /// Whether positions in it were learned beforehand, so that it must not have changed since.
-    pub(crate) exact: bool,
+    /// What it must still be; none of text files that were not looked into.
+    pub(crate) identity: Option<FileIdentity>,
 }
 
 /// The files of one snapshot.
@@ -43,8 +42,8 @@ pub(crate) struct CatalogStore {
     files: HashMap<Location, StoredFile>,
 }
 
-/// What callers are told about a file that another program is writing.
-const CHANGED: &str = "it was changed while it was read; ask again";
+/// What callers receive about a file that another program writes or replaces.
+pub(crate) const CHANGED: &str = "it was changed while it was read; ask again";
 
 impl CatalogStore {
     pub(crate) fn new(wall: Wall, files: HashMap<Location, StoredFile>) -> Self {
@@ -55,11 +54,10 @@ impl CatalogStore {
         let failed = |reason: String| generic(format!("the file {location} cannot be read: {reason}"));
         let stored = self.files.get(location).ok_or_else(|| failed("it is not in the catalog".to_owned()))?;
         let file = self.wall.open(&stored.path).map_err(|refusal| failed(refusal.reason()))?;
-        if stored.exact {
-            let metadata = file.metadata().map_err(|error| failed(super::files::reason_of(&error)))?;
-            if Fingerprint::of(&metadata) != stored.fingerprint {
-                return Err(failed(CHANGED.to_owned()));
-            }
+        if let Some(identity) = &stored.identity
+            && !identity.is_that_of(&file).map_err(|error| failed(super::files::reason_of(&error)))?
+        {
+            return Err(failed(CHANGED.to_owned()));
         }
         Ok(file)
     }

@@ -151,7 +151,7 @@ impl Database for FederatedDatabase {
             tables.extend(catalog.tables.iter().map(named));
         }
         tables.sort_by(|left, right| left.name.cmp(&right.name));
-        Ok(Arc::new(Catalog { tables }))
+        Ok(Arc::new(Catalog::of(tables)))
     }
 
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {

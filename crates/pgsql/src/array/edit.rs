@@ -28,7 +28,9 @@ fn append_types(types: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 fn prepend_types(types: &[DataType]) -> Result<Vec<DataType>> {
-    let [element, array] = types else { return plan_err!("array_prepend has an element and an array as its arguments") };
+    let [element, array] = types else {
+        return plan_err!("array_prepend has an element and an array as its arguments");
+    };
     let item = common_type("array_prepend", &[require_item("array_prepend", array)?, element.clone()])?;
     Ok(vec![item.clone(), list_of(item)])
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, ListArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::SortOptions;
 use arrow::compute::{cast, interleave};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
-use arrow::compute::SortOptions;
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 

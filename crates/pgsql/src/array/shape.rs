@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayBuilder, ArrayRef, AsArray, BooleanArray, Int32Array, Int32Builder, Int64Array, ListArray, ListBuilder};
+use arrow::array::{
+    Array, ArrayBuilder, ArrayRef, AsArray, BooleanArray, Int32Array, Int32Builder, Int64Array, ListArray, ListBuilder,
+};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
@@ -17,12 +19,22 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::new("array_length", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |length| length)),
         Function::new("array_upper", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |length| length)),
         Function::new("array_lower", of_dimension, |_| Ok(DataType::Int32), |call| length_of(call, |_| 1)),
-        Function::new("cardinality", one, |_| Ok(DataType::Int32), |call| of_each(call, 0, |list, row| Some(count(list, row)))),
-        Function::new("array_ndims", one, |_| Ok(DataType::Int32), |call| {
-            of_each(call, 0, |list, row| {
-                if list.value_length(row) == 0 { None } else { i32::try_from(dimensions(list.data_type())).ok() }
-            })
-        }),
+        Function::new(
+            "cardinality",
+            one,
+            |_| Ok(DataType::Int32),
+            |call| of_each(call, 0, |list, row| Some(count(list, row))),
+        ),
+        Function::new(
+            "array_ndims",
+            one,
+            |_| Ok(DataType::Int32),
+            |call| {
+                of_each(call, 0, |list, row| {
+                    if list.value_length(row) == 0 { None } else { i32::try_from(dimensions(list.data_type())).ok() }
+                })
+            },
+        ),
         Function::new("array_dims", one, |_| Ok(DataType::Utf8), dims),
         Function::new("generate_subscripts", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
     ]
@@ -55,11 +67,7 @@ fn subscripts_of(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
-fn of_each(
-    call: &Call<'_>,
-    index: usize,
-    measure: impl Fn(&ListArray, usize) -> Option<i32>,
-) -> Result<ArrayRef> {
+fn of_each(call: &Call<'_>, index: usize, measure: impl Fn(&ListArray, usize) -> Option<i32>) -> Result<ArrayRef> {
     let list = lists(call, index)?;
     let values = (0..call.rows).map(|row| if list.is_valid(row) { measure(&list, row) } else { None });
     Ok(Arc::new(values.collect::<Int32Array>()))

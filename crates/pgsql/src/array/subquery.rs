@@ -2,8 +2,8 @@
 
 use datafusion::common::{Result, not_impl_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
-    FunctionArguments, Ident, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
+    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -32,12 +32,15 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
         _ => None,
     };
     let makes_rows = makes_rows(&value);
-    if let (true, true, None, Some(list)) = (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_of(&value)) {
+    if let (true, true, None, Some(list)) =
+        (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_of(&value))
+    {
         return Ok(call("array_of_subquery", vec![list]));
     }
     let mut order = Vec::new();
     let is_grouped = is_grouped(select);
-    if !makes_rows && query.limit_clause.is_none() && query.fetch.is_none() && select.distinct.is_none() && !is_grouped {
+    if !makes_rows && query.limit_clause.is_none() && query.fetch.is_none() && select.distinct.is_none() && !is_grouped
+    {
         if let Some(by) = query.order_by.take() {
             let OrderByKind::Expressions(expressions) = by.kind else {
                 return not_impl_err!("ORDER BY ALL is not PostgreSQL's; name the columns");
@@ -102,11 +105,7 @@ fn collected(value: Expr, clauses: Vec<FunctionArgumentClause>) -> Expr {
 }
 
 /// The aggregate takes the place of the column.
-fn in_place(
-    mut query: Query,
-    value: Expr,
-    order: Vec<OrderByExpr>,
-) -> Expr {
+fn in_place(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
     let clauses = if order.is_empty() { Vec::new() } else { vec![FunctionArgumentClause::OrderBy(order)] };
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.projection = vec![SelectItem::UnnamedExpr(collected(value, clauses))];

@@ -31,7 +31,9 @@ impl<'a> Parser<'a> {
         let mut parser = Self { text, rest: text.chars().peekable() };
         parser.skip_space();
         if parser.rest.peek() == Some(&'[') {
-            return exec_err!("an array with bounds of its own, such as {text}, is not read here; leave the bounds out");
+            return exec_err!(
+                "an array with bounds of its own, such as {text}, is not read here; leave the bounds out"
+            );
         }
         let elements = parser.array(0)?;
         parser.skip_space();
@@ -145,7 +147,9 @@ impl Levels {
                 Element::Null if is_innermost => self.elements.push(None),
                 Element::Text(value) if is_innermost => self.elements.push(Some(value)),
                 _ => {
-                    return exec_err!("the array \"{text}\" has not {depth} dimensions; cast it to a type that has a [] for each");
+                    return exec_err!(
+                        "the array \"{text}\" has not {depth} dimensions; cast it to a type that has a [] for each"
+                    );
                 }
             }
         }

@@ -1,6 +1,5 @@
 //! `to_json`, `json_build_object`, `json_build_array`, `json_object` and their `jsonb` siblings.
 
-
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
@@ -57,7 +56,9 @@ fn pairs(fields: &[FieldRef], kind: Kind) -> Result<DataType> {
         return Ok(kind.data_type());
     }
     let name = kind.name();
-    plan_err!("argument list must have even number of elements: {name}_build_object() takes alternating keys and values")
+    plan_err!(
+        "argument list must have even number of elements: {name}_build_object() takes alternating keys and values"
+    )
 }
 
 fn convert<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
@@ -186,7 +187,12 @@ fn object_text(pairs: Vec<(String, Value)>, is_binary: bool) -> Result<String> {
 /// What an aggregate makes of the array of its values.
 pub(super) fn collected(is_binary: bool) -> ScalarUDF {
     if is_binary {
-        Function::new("jsonb_collected", as_they_are, |_| Ok(Kind::Jsonb.data_type()), |call| collect(call, Kind::Jsonb))
+        Function::new(
+            "jsonb_collected",
+            as_they_are,
+            |_| Ok(Kind::Jsonb.data_type()),
+            |call| collect(call, Kind::Jsonb),
+        )
     } else {
         Function::new("json_collected", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
     }
@@ -198,7 +204,10 @@ fn collect(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
     // Rows and arrays stand on lines of their own.
     let item = lists.value_type();
     let is_nested = kind_of(&item).is_none()
-        && matches!(item, DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
+        && matches!(
+            item,
+            DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
+        );
     let separator = if is_nested && kind == Kind::Json { ", \n " } else { ", " };
     values(call, Some(kind), |row| {
         if lists.is_null(row) {
@@ -261,4 +270,3 @@ fn collect_object(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
         Ok(Some(out))
     })
 }
-

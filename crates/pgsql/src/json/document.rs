@@ -26,7 +26,9 @@ pub(super) fn check(function: &str, kind: Kind, field: &Field) -> Result<()> {
         }
         None => {
             let (data_type, name) = (field.data_type(), kind.name());
-            plan_err!("function {function}({data_type}, …) does not exist; its argument is {name}: write to_{name}(value)")
+            plan_err!(
+                "function {function}({data_type}, …) does not exist; its argument is {name}: write to_{name}(value)"
+            )
         }
     }
 }

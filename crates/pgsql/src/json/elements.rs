@@ -101,7 +101,11 @@ fn elements<const IS_BINARY: bool, const IS_TEXT: bool>(call: &Call<'_>) -> Resu
         let mut length = 0;
         each_element(&mut reader, |element| {
             length += 1;
-            if IS_TEXT { texts.push(as_text(element)?)? } else { texts.push(Some(element))? }
+            if IS_TEXT {
+                texts.push(as_text(element)?)?
+            } else {
+                texts.push(Some(element))?
+            }
             Ok(true)
         })?;
         lengths.push(Some(length));

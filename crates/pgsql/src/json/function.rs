@@ -182,4 +182,3 @@ pub(crate) fn check_bytes(bytes: usize) -> Result<()> {
     }
     Ok(())
 }
-

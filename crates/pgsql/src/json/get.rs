@@ -17,7 +17,12 @@ use crate::array::text_lists;
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("json_extract_path", keys, |fields| extracted::<false, false>(fields), extract::<false, false>),
-        Function::new("json_extract_path_text", keys, |fields| extracted::<false, true>(fields), extract::<false, true>),
+        Function::new(
+            "json_extract_path_text",
+            keys,
+            |fields| extracted::<false, true>(fields),
+            extract::<false, true>,
+        ),
         Function::new("jsonb_extract_path", keys, |fields| extracted::<true, false>(fields), extract::<true, false>),
         Function::new("jsonb_extract_path_text", keys, |fields| extracted::<true, true>(fields), extract::<true, true>),
     ]
@@ -167,4 +172,3 @@ fn follow<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>
     }
     Ok(Some(value.trim_matches([' ', '\t', '\n', '\r'])))
 }
-

@@ -32,10 +32,7 @@ pub(crate) use syntax::rewrite_syntax;
 pub(crate) fn returns_set(name: &str) -> bool {
     let kinds = ["json_", "jsonb_"];
     let rest = kinds.iter().find_map(|kind| name.strip_prefix(kind));
-    matches!(
-        rest,
-        Some("array_elements" | "array_elements_text" | "each" | "each_text" | "object_keys" | "path_query")
-    )
+    matches!(rest, Some("array_elements" | "array_elements_text" | "each" | "each_text" | "object_keys" | "path_query"))
 }
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.

@@ -100,7 +100,9 @@ fn plan_symmetric(
 }
 
 fn require_jsonb(operands: &Operands<'_>, left: Option<Kind>, right: Option<Kind>) -> Result<()> {
-    let is_jsonb = |operand: &Expr, kind: Option<Kind>| kind == Some(Kind::Jsonb) || (kind.is_none() && Operands::is_untyped(operand));
+    let is_jsonb = |operand: &Expr, kind: Option<Kind>| {
+        kind == Some(Kind::Jsonb) || (kind.is_none() && Operands::is_untyped(operand))
+    };
     if is_jsonb(operands.left, left) && is_jsonb(operands.right, right) {
         return Ok(());
     }

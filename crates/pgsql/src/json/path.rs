@@ -71,10 +71,7 @@ pub(super) fn each_member<'d>(
 }
 
 /// Calls `take` for each element of the array that is next, until it returns false.
-pub(super) fn each_element<'d>(
-    reader: &mut Reader<'d>,
-    mut take: impl FnMut(&'d str) -> Result<bool>,
-) -> Result<()> {
+pub(super) fn each_element<'d>(reader: &mut Reader<'d>, mut take: impl FnMut(&'d str) -> Result<bool>) -> Result<()> {
     reader.accept(b'[');
     if reader.accept(b']') {
         return Ok(());

@@ -82,7 +82,9 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     for sort in sorts {
         match kind_in(&sort.expr, schema) {
             Some(Kind::Jsonb) => sort.expr = call(ops::sort_key(), vec![sort.expr.clone()]),
-            Some(Kind::Json) => return plan_err!("could not identify an ordering operator for type json; write ::jsonb"),
+            Some(Kind::Json) => {
+                return plan_err!("could not identify an ordering operator for type json; write ::jsonb");
+            }
             None => continue,
         }
         changed = true;

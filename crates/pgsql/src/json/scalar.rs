@@ -132,7 +132,9 @@ fn moment(array: &dyn Array, row: usize) -> Result<Scalar> {
                     i64::from(array.as_primitive::<Time32SecondType>().value(row)) * 1_000_000_000
                 }
                 DataType::Time32(_) => i64::from(array.as_primitive::<Time32MillisecondType>().value(row)) * 1_000_000,
-                DataType::Time64(TimeUnit::Microsecond) => array.as_primitive::<Time64MicrosecondType>().value(row) * 1_000,
+                DataType::Time64(TimeUnit::Microsecond) => {
+                    array.as_primitive::<Time64MicrosecondType>().value(row) * 1_000
+                }
                 _ => array.as_primitive::<Time64NanosecondType>().value(row),
             };
             let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);

@@ -11,12 +11,7 @@ use crate::syntax::{call, is_named};
 
 /// The functions that aggregates become.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![
-        build::collected(false),
-        build::collected(true),
-        build::collected_object(false),
-        build::collected_object(true),
-    ]
+    vec![build::collected(false), build::collected(true), build::collected_object(false), build::collected_object(true)]
 }
 
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.

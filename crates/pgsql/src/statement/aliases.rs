@@ -33,8 +33,13 @@ pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
     Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()).into()
 }
 
+/// A name that is unique by its number, and shown as `name`.
+pub(super) fn hidden_name(name: &str, number: usize) -> String {
+    format!("{name}{MARK}{number}")
+}
+
 fn hidden(name: &str, number: usize) -> Ident {
-    Ident::with_quote('"', format!("{name}{MARK}{number}"))
+    Ident::with_quote('"', hidden_name(name, number))
 }
 
 fn visible(name: &str) -> Ident {

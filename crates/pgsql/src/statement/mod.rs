@@ -4,11 +4,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{Expr, Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
+mod forms;
 mod names;
+mod parse;
+mod relation;
+mod rows;
+mod sample;
+mod series;
 pub(crate) mod set_returning;
 
 pub use aliases::shown_schema;
@@ -21,24 +28,59 @@ use crate::{aggregate, array, cast, json, number, text, time};
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement) -> Result<()> {
+    broken_off(VisitMut::visit(statement, &mut Forms))?;
     if let Statement::Query(query) = statement {
         aliases::name_columns(query);
     }
-    match VisitMut::visit(statement, &mut Syntax) {
+    broken_off(VisitMut::visit(statement, &mut Syntax))
+}
+
+fn broken_off(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
+    match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
 }
 
+fn go_on(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
+    result.map_or_else(|error| ControlFlow::Break(Box::new(error)), ControlFlow::Continue)
+}
+
+/// The scalar functions that only statements of ours call.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    vec![series::series()]
+}
+
 /// The planners of what may stand in FROM.
 pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
-    Vec::new()
+    vec![Arc::new(relation::FromPlanner)]
+}
+
+/// Rewrites queries and what stands in FROM, outer ones first.
+struct Forms;
+
+impl VisitorMut for Forms {
+    type Break = Box<DataFusionError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        go_on(forms::rewrite_query(query))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        go_on(forms::rewrite_factor(factor))
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        go_on(forms::rewrite_subquery(expression))
+    }
 }
 
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Each rewrites what is its own.
-const FAMILIES: [RewriteSyntax; 7] = [
+const FAMILIES: [RewriteSyntax; 9] = [
+    rows::rewrite_comparison,
+    forms::rewrite_rows,
     time::rewrite_syntax,
     text::rewrite_syntax,
     json::rewrite_syntax,

@@ -9,6 +9,7 @@ mod calendar;
 mod column;
 mod convert;
 mod field;
+mod format;
 mod function;
 pub(crate) mod input;
 mod interval;
@@ -42,6 +43,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(make::functions());
     functions.extend(span::functions());
     functions.extend(convert::functions());
+    functions.extend(format::functions());
     functions
 }
 

@@ -15,13 +15,16 @@ type Parsed = Option<Result<Expr, ParserError>>;
 
 /// An expression that begins at the next word, if it is one of ours.
 pub(super) fn prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<'_>) -> Parsed {
-    if dialect != SqlDialect::Postgres {
+    if dialect == SqlDialect::Sqlite {
         return None;
     }
     let word = bare_word(parser, 0)?.clone();
     let after = &parser.peek_nth_token_ref(1).token;
     // `inet '10.0.0.1'`: a string of any type.
-    if matches!(after, Token::SingleQuotedString(_)) && word.keyword == Keyword::NoKeyword {
+    if dialect == SqlDialect::Postgres
+        && matches!(after, Token::SingleQuotedString(_))
+        && word.keyword == Keyword::NoKeyword
+    {
         parser.advance_token();
         return Some(parser.parse_value().map(|value| {
             let data_type = DataType::Custom(ObjectName::from(vec![Ident::new(word.value)]), Vec::new());
@@ -31,7 +34,8 @@ pub(super) fn prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Pa
     // `f(VARIADIC array)` and `BETWEEN SYMMETRIC a AND b`.
     let begins = matches!(after, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::LParen)
         || matches!(after, Token::Placeholder(_) | Token::Minus);
-    if begins && (is(&word, "VARIADIC") || is(&word, "SYMMETRIC")) {
+    let is_variadic = dialect == SqlDialect::Postgres && is(&word, "VARIADIC");
+    if begins && (is_variadic || is(&word, "SYMMETRIC")) {
         parser.advance_token();
         let value = parser.parse_subexpr(grammar.prec_value(Precedence::Between));
         return Some(value.map(|value| Expr::Prefixed { prefix: Ident::new(word.value), value: Box::new(value) }));
@@ -41,12 +45,12 @@ pub(super) fn prefix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Pa
 
 /// How closely an operator of ours binds, if it comes next.
 pub(super) fn precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Option<Precedence> {
-    if dialect == SqlDialect::DataFusion {
-        return None;
-    }
     let word = bare_word(parser, 0)?;
     if is(word, "ISNULL") {
         return Some(Precedence::Is);
+    }
+    if dialect == SqlDialect::DataFusion {
+        return None;
     }
     let negated = usize::from(word.keyword == Keyword::NOT);
     let is_glob = dialect == SqlDialect::Sqlite && is(bare_word(parser, negated)?, "GLOB");
@@ -55,9 +59,6 @@ pub(super) fn precedence(dialect: SqlDialect, parser: &Parser<'_>) -> Option<Pre
 
 /// `left` and an operator of ours with what follows it, if one comes next.
 pub(super) fn infix(dialect: SqlDialect, grammar: &dyn Dialect, parser: &mut Parser<'_>, left: &Expr) -> Parsed {
-    if dialect == SqlDialect::DataFusion {
-        return None;
-    }
     let word = bare_word(parser, 0)?;
     if is(word, "ISNULL") {
         parser.advance_token();

@@ -55,6 +55,7 @@ impl Executor {
         }
         let progress = Progress::new(job, reply);
         let plan = self.planned(&question, &progress).await?;
+        Kind::of(question.extract.as_deref(), &plan.schema())?;
         let _query = RunningQuery { events: &self.events, database: question.database.name(), job, started };
         progress.enter(Stage::Running).await?;
         let Rows { schema, batches } = or_cancelled(job, progress.during(plan.run(job))).await?;

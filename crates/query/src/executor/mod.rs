@@ -218,6 +218,8 @@ impl Executor {
         let progress = Progress::new(job, reply);
         let plan = self.planned(&question, &progress).await?;
         let form = Form::of(question.format, job.format());
+        // Refused before anything runs.
+        Kind::of(question.extract.as_deref(), &plan.schema())?;
         let is_list = question.extract.is_some();
         let holding = is_list || runs_in_batch(question.mode, form, plan.as_ref());
         let prospect = Prospect { progress: &progress, rows_max: question.max_rows, form, is_list, started };

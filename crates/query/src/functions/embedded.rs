@@ -6,7 +6,26 @@
 use super::{CHANGES, FILES, Refused, SQL_AS_TEXT, SYSTEMS, WAITS};
 
 /// Table functions that only compute.
-pub(super) const TABLE_FUNCTIONS: &[&str] = &["generate_series", "range", "unnest"];
+pub(super) const TABLE_FUNCTIONS: &[&str] = &[
+    "generate_series",
+    "generate_subscripts",
+    "json_array_elements",
+    "json_array_elements_text",
+    "json_each",
+    "json_each_text",
+    "json_object_keys",
+    "jsonb_array_elements",
+    "jsonb_array_elements_text",
+    "jsonb_each",
+    "jsonb_each_text",
+    "jsonb_object_keys",
+    "jsonb_path_query",
+    "range",
+    "regexp_matches",
+    "regexp_split_to_table",
+    "string_to_table",
+    "unnest",
+];
 
 /// Functions that are refused.
 pub(super) const REFUSED: Refused = &[

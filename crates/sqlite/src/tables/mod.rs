@@ -123,7 +123,7 @@ pub(crate) fn catalog(reading: &Reading<'_>) -> Result<Catalog, Failure> {
         })
         .collect();
     tables.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Catalog { tables })
+    Ok(Catalog::of(tables))
 }
 
 /// The rows of each table, as the owner's last ANALYZE counted them.

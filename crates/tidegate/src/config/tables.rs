@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_engines::{ColumnType, TextTable};
+use tidegate_engines::{ColumnType, NumberFormat, RaggedRows, TextEncoding, TextTable};
 
 use super::problem::Problem;
-use super::types::TableEntry;
-
-/// The text for null may have no more bytes.
-const NULL_BYTES_MAX: usize = 15;
+use super::types::{OneOrManyTexts, RaggedEntry, TableEntry};
 
 /// What is told of each table of the database at `path`.
 pub(super) fn text_tables(
@@ -39,9 +36,15 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Te
     let delimiter = character("delimiter", &entry.delimiter);
     let quote = character("quote", &entry.quote);
     let comment = character("comment", &entry.comment);
-    if entry.null.as_ref().is_some_and(|null| null.len() > NULL_BYTES_MAX) {
-        problems.push(Problem::new(format!("{path}.null"), format!("is longer than {NULL_BYTES_MAX} bytes")));
-    }
+    let encoding = entry.encoding.as_ref().and_then(|name| {
+        let known = TextEncoding::parse(name);
+        if known.is_none() {
+            let message = format!("there is no encoding {name:?}; there are utf-8, latin-1, windows-1252, utf-16, …");
+            problems.push(Problem::new(format!("{path}.encoding"), message));
+        }
+        known
+    });
+    let numbers = number_format(entry, path, problems);
     let mut columns = BTreeMap::new();
     for (name, text) in &entry.columns {
         match ColumnType::parse(text) {
@@ -55,5 +58,51 @@ fn text_table(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Te
             }
         }
     }
-    TextTable { delimiter, quote, has_header: entry.header, null: entry.null.clone(), comment, columns }
+    TextTable {
+        delimiter,
+        quote,
+        has_header: entry.header,
+        null: entry.null.clone().map(|null| match null {
+            OneOrManyTexts::One(text) => vec![text],
+            OneOrManyTexts::Many(texts) => texts,
+        }),
+        numbers,
+        encoding,
+        skip: entry.skip,
+        ragged: entry.ragged.map(|ragged| match ragged {
+            RaggedEntry::Fill => RaggedRows::Fill,
+            RaggedEntry::Trim => RaggedRows::Trim,
+        }),
+        one_table: entry.one_table,
+        comment,
+        columns,
+    }
+}
+
+fn number_format(entry: &TableEntry, path: &str, problems: &mut Vec<Problem>) -> Option<NumberFormat> {
+    if entry.decimal.is_none() && entry.thousands.is_none() {
+        return None;
+    }
+    let mut character = |member: &str, text: &Option<String>| {
+        let text = text.as_ref()?;
+        let mut characters = text.chars();
+        match (characters.next(), characters.next()) {
+            (Some(one), None) if !one.is_alphanumeric() && !matches!(one, '-' | '+') => Some(one),
+            _ => {
+                let message = format!("{text:?} is not one character that may stand in a number, such as , or .");
+                problems.push(Problem::new(format!("{path}.{member}"), message));
+                None
+            }
+        }
+    };
+    let decimal = character("decimal", &entry.decimal);
+    let thousands = character("thousands", &entry.thousands);
+    // Numbers with points between their groups have no points before their fractions.
+    let decimal = decimal.unwrap_or(if thousands == Some('.') { ',' } else { '.' });
+    if thousands == Some(decimal) {
+        let message = format!("is {decimal:?}, as decimal is; they must differ");
+        problems.push(Problem::new(format!("{path}.thousands"), message));
+        return None;
+    }
+    Some(NumberFormat { decimal, thousands })
 }

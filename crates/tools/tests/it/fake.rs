@@ -119,7 +119,7 @@ impl Database for FakeDatabase {
                 Err(reason) => TableStatus::Unreadable(reason.to_owned()),
             },
         };
-        Ok(Arc::new(Catalog { tables: self.tables()?.iter().map(entry).collect() }))
+        Ok(Arc::new(Catalog::of(self.tables()?.iter().map(entry).collect())))
     }
 
     async fn columns(&self, table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {

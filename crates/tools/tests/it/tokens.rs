@@ -49,7 +49,7 @@ impl Database for Hundred {
     }
 
     async fn catalog(&self, _: &Principal) -> Result<Arc<Catalog>, Error> {
-        Ok(Arc::new(Catalog { tables: TABLES.lines().map(Self::entry).collect() }))
+        Ok(Arc::new(Catalog::of(TABLES.lines().map(Self::entry).collect())))
     }
 
     async fn columns(&self, _: &str, _: &Principal) -> Result<Vec<Column>, Error> {

@@ -97,7 +97,8 @@ impl Viewer {
             let comment = Some("shown as far as you may see it".to_owned());
             TableEntry { name: entry.name.clone(), rows: None, comment, status }
         };
-        Arc::new(Catalog { tables: snapshot.catalog().tables.iter().map(seen).collect() })
+        // Notes name files and tables, whoever may see them.
+        Arc::new(Catalog::of(snapshot.catalog().tables.iter().map(seen).collect()))
     }
 }
 

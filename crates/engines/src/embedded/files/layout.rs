@@ -1,9 +1,9 @@
 //! Which files make which table.
 //!
 //! - A file at the top of a path is a table.
-//! - A folder whose data files are of one kind is one table, unless a look into them shows that
-//!   their columns do not fit together; then, and when they are of several kinds, each file is a
-//!   table of its own, called `folder.file`.
+//! - A folder whose data files are of one kind is one table if a look into them shows that they have the same columns, or
+//!   that one file has those of all others; else, and when they are of several kinds, each file is a table of its own,
+//!   called `folder.file`. The owner may say otherwise (`one_table`).
 //! - A folder with folders called `key=value` is one table with all files below it, and the keys
 //!   are columns. So is the top of a path when it has such folders, or only files called `part-…`,
 //!   as Spark and others write them.
@@ -12,6 +12,7 @@
 
 use super::kind::FileKind;
 use super::partitions::partition_of;
+use super::skipped::Skipped;
 use super::walk::{FoundFile, FoundFolder};
 
 /// The partitions that a file lies in: keys and values, the outermost first.
@@ -35,8 +36,10 @@ pub(crate) enum CandidateOrigin {
     File,
     /// The files of a folder, which may turn out to be tables of their own.
     Folder,
-    /// The files of a folder with partitions, which belong together in any case.
+    /// The files of a folder with partitions, or whose owner says so, which belong together in any case.
     Partitioned,
+    /// The files of a folder whose owner says that each is a table.
+    Apart,
 }
 
 /// Something that cannot be a table, and why.
@@ -51,6 +54,8 @@ pub(crate) struct Problem {
 pub(crate) struct Layout {
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) problems: Vec<Problem>,
+    /// What lies in the folders and is served in no table.
+    pub(crate) skipped: Skipped,
 }
 
 impl Layout {

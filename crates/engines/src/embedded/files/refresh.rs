@@ -12,6 +12,7 @@ use super::glob::Glob;
 use super::layout::{Layout, Problem};
 use super::limits::FileLimits;
 use super::probe::probe;
+use super::skipped::Skipped;
 use super::snapshot::{Assembly, ProbeResult, Snapshot};
 use super::table::Learned;
 use super::told::Told;
@@ -70,6 +71,7 @@ struct Found {
     /// The location and fingerprint of each file, in their order.
     files: Vec<(String, Option<Fingerprint>)>,
     problems: Vec<Problem>,
+    skipped: Skipped,
 }
 
 /// What one look found, to make tables from.
@@ -113,6 +115,12 @@ impl Files {
             layout.files().next().is_none()
         };
         globs.filter(is_idle).map(|glob| glob.pattern().to_owned()).collect()
+    }
+
+    /// The tables as they are now, whatever was looked at a moment ago.
+    pub(crate) async fn looked_at_again(&self) -> Result<Arc<Snapshot>, Error> {
+        self.state.lock().await.fresh_until = None;
+        self.current().await
     }
 
     /// The tables as they are now, or were a moment ago.
@@ -173,7 +181,7 @@ impl Files {
             self.probe_all(missing, &wall, state).await?;
             let probes =
                 state.probes.iter().map(|(location, (_, result))| (location.clone(), result.clone())).collect();
-            let (learned, wall_of_store) = (self.learned.clone(), wall.clone());
+            let (learned, wall_of_store, told) = (self.learned.clone(), wall.clone(), self.told.clone());
             let batch_rows = self.engine.options().batch_rows;
             let Some(given) = layout.take() else {
                 return Err(Error::internal("files of a folder were looked into and are missing all the same"));
@@ -182,7 +190,7 @@ impl Files {
             let assembled = self
                 .engine
                 .run_blocking(move || {
-                    let assembly = Assembly { probes: &probes, learned: &learned, batch_rows };
+                    let assembly = Assembly { probes: &probes, learned: &learned, told: &told, batch_rows };
                     Ok(assembly.assemble(given, |files| CatalogStore::new(wall_of_store, files)))
                 })
                 .await?;
@@ -258,8 +266,8 @@ fn look(paths: &[FilesPath], limits: FileLimits) -> Result<Look, Error> {
         }
     }
     let files = layout.files().map(|file| (file.location.clone(), file.fingerprint.as_ref().ok().copied())).collect();
-    drop(walker);
-    let found = Found { files, problems: layout.problems.clone() };
+    layout.skipped = walker.into_skipped();
+    let found = Found { files, problems: layout.problems.clone(), skipped: layout.skipped.clone() };
     Ok(Look { wall, layout, found })
 }
 

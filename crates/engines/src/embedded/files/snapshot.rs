@@ -7,11 +7,14 @@ use object_store::path::Path as Location;
 use tidegate_core::{Error, ErrorKind, nearest};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
+use super::identity::FileIdentity;
 use super::layout::{Candidate, CandidateOrigin, Layout, Problem};
 use super::limits::FileLimits;
 use super::names::{Wish, grant};
+use super::notes::{apart, merged, notes_of};
 use super::probe::{Probed, Shape};
 use super::table::{FileTable, Learned};
+use super::told::Told;
 use super::unite::{ProbedFile, location_of, table_of};
 use super::walk::FoundFile;
 use crate::embedded::store::{CatalogStore, StoredFile};
@@ -90,6 +93,7 @@ impl Snapshot {
 pub(crate) struct Assembly<'a> {
     pub(crate) probes: &'a HashMap<String, ProbeResult>,
     pub(crate) learned: &'a Learned,
+    pub(crate) told: &'a Told,
     pub(crate) batch_rows: usize,
 }
 
@@ -97,7 +101,7 @@ pub(crate) struct Assembly<'a> {
 struct Named {
     wish: Wish,
     table: Result<FileTable, String>,
-    files: Vec<FoundFile>,
+    files: Vec<(FoundFile, Option<Arc<Probed>>)>,
 }
 
 impl Assembly<'_> {
@@ -112,10 +116,9 @@ impl Assembly<'_> {
         layout: Layout,
         store: impl FnOnce(HashMap<Location, StoredFile>) -> CatalogStore,
     ) -> Result<Snapshot, Vec<FoundFile>> {
-        let mut all = Vec::new();
-        let mut missing = Vec::new();
+        let (mut all, mut missing, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in layout.candidates {
-            self.add(candidate, &mut all, &mut missing);
+            self.add(candidate, &mut all, &mut missing, &mut notes);
         }
         if !missing.is_empty() {
             return Err(missing);
@@ -134,20 +137,24 @@ impl Assembly<'_> {
             let table = table.map(|mut table| {
                 table.name.clone_from(&name);
                 let exact = !table.shape.is_text();
-                files.extend(found.into_iter().filter_map(|file| stored(file, exact)));
+                files.extend(found.into_iter().filter_map(|(file, probed)| stored(file, probed.as_deref(), exact)));
                 Arc::new(table)
             });
             by_name.insert(name, table);
         }
         Ok(Snapshot {
-            catalog: Arc::new(catalog_of(&by_name)),
+            catalog: Arc::new(catalog_of(&by_name, notes_of(notes, &layout.skipped))),
             tables: by_name,
             lasting_names,
             store: Arc::new(store(files)),
         })
     }
 
-    fn add(&self, candidate: Candidate, all: &mut Vec<Named>, missing: &mut Vec<FoundFile>) {
+    fn add(&self, candidate: Candidate, all: &mut Vec<Named>, missing: &mut Vec<FoundFile>, notes: &mut Vec<String>) {
+        let candidate = self.as_declared(candidate);
+        if candidate.origin == CandidateOrigin::Apart {
+            return candidate.each_alone().for_each(|alone| self.add(alone, all, missing, notes));
+        }
         let (readable, unreadable) = self.probed_files(&candidate);
         if candidate.origin == CandidateOrigin::File
             && let Some((file, _, None)) = readable.first()
@@ -156,12 +163,9 @@ impl Assembly<'_> {
         }
         let table = table_of(&candidate, &readable, self.learned, self.batch_rows);
         let may_fall_apart = candidate.origin == CandidateOrigin::Folder && candidate.files.len() > 1;
-        if table.is_err() && !readable.is_empty() && may_fall_apart {
-            tracing::debug!(
-                folder = candidate.name,
-                "the files of a folder do not fit together and are tables of their own"
-            );
-            return candidate.each_alone().for_each(|alone| self.add(alone, all, missing));
+        if let (Err(reason), true, true) = (&table, !readable.is_empty(), may_fall_apart) {
+            notes.push(apart(&candidate, reason));
+            return candidate.each_alone().for_each(|alone| self.add(alone, all, missing, notes));
         }
         let is_folder = candidate.origin != CandidateOrigin::File;
         let left_out = if is_folder && table.is_ok() { unreadable.len() } else { 0 };
@@ -176,12 +180,25 @@ impl Assembly<'_> {
                 all.push(Named { wish, table: Err(reason), files: Vec::new() });
             }
         }
-        let table = table.map(|table| with_comment(table, left_out, is_folder));
+        let table = table.map(|table| with_comment(table, left_out, is_folder, &readable));
+        notes.extend(table.as_ref().ok().filter(|table| table.files.len() > 1).map(|table| merged(&candidate, table)));
         let first = &candidate.files[0].0.location;
         let (suffix, location) =
             if is_folder { ("folder".to_owned(), candidate.name.clone()) } else { (extension(first), first.clone()) };
         let wish = Wish { name: candidate.name.clone(), suffix, location };
-        all.push(Named { wish, table, files: readable.into_iter().map(|(file, _, _)| file).collect() });
+        all.push(Named { wish, table, files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect() });
+    }
+
+    /// `candidate` with what the owner declares of its files: one table in any case, or never.
+    fn as_declared(&self, mut candidate: Candidate) -> Candidate {
+        if candidate.origin == CandidateOrigin::Folder {
+            match self.told.about(&candidate.files[0].0.location).one_table {
+                Some(true) => candidate.origin = CandidateOrigin::Partitioned,
+                Some(false) => candidate.origin = CandidateOrigin::Apart,
+                None => {}
+            }
+        }
+        candidate
     }
 
     /// The files that can be read, or that nobody looked into, and those that cannot.
@@ -217,8 +234,8 @@ fn picked(candidate: &Candidate, max: usize) -> impl Iterator<Item = &FoundFile>
     candidate.files.iter().enumerate().filter(move |(index, _)| pick(*index)).map(|(_, (file, _))| file)
 }
 
-fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool) -> FileTable {
-    let format = match table.shape {
+fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[ProbedFile]) -> FileTable {
+    let format = match &table.shape {
         Shape::Csv(dialect) if dialect.delimiter == b'\t' => "TSV",
         Shape::Csv(_) => "CSV",
         Shape::Json => "JSON",
@@ -231,6 +248,21 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool) -> FileT
         (true, 0) => format!("folder of {files} {format} files"),
         (true, _) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
     });
+    let columns = table.schema.file_schema().fields().len();
+    let lacks = |probed: &&Arc<Probed>| probed.schema.fields().len() < columns;
+    let lacking = read.iter().filter_map(|(_, _, probed)| probed.as_ref()).filter(lacks).count();
+    let mut more = Vec::new();
+    if lacking > 0 {
+        more.push(format!("; {lacking} of them lack columns, which are null there"));
+    }
+    if let Shape::Csv(dialect) = &table.shape {
+        more.extend((!dialect.has_header).then(|| "; without a header line".to_owned()));
+        let encoding = dialect.form.encoding;
+        more.extend(encoding.is_recognised().then(|| format!("; taken for {}", encoding.name())));
+    }
+    if let Some(comment) = &mut table.comment {
+        comment.push_str(&more.concat());
+    }
     table
 }
 
@@ -240,12 +272,14 @@ fn extension(location: &str) -> String {
     file_name[stem.len()..].trim_start_matches('.').to_lowercase().replace('.', "_")
 }
 
-fn stored(file: FoundFile, exact: bool) -> Option<(Location, StoredFile)> {
+fn stored(file: FoundFile, probed: Option<&Probed>, exact: bool) -> Option<(Location, StoredFile)> {
     let fingerprint = file.fingerprint.ok()?;
-    Some((location_of(&file.location), StoredFile { path: file.path, fingerprint, exact }))
+    let looked_into = probed.and_then(|probed| probed.identity);
+    let identity = looked_into.or_else(|| exact.then(|| FileIdentity::exact(fingerprint)));
+    Some((location_of(&file.location), StoredFile { path: file.path, identity }))
 }
 
-fn catalog_of(tables: &HashMap<String, Result<Arc<FileTable>, String>>) -> Catalog {
+fn catalog_of(tables: &HashMap<String, Result<Arc<FileTable>, String>>, notes: Vec<String>) -> Catalog {
     let mut entries: Vec<TableEntry> = tables
         .iter()
         .map(|(name, table)| match table {
@@ -264,5 +298,5 @@ fn catalog_of(tables: &HashMap<String, Result<Arc<FileTable>, String>>) -> Catal
         })
         .collect();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    Catalog { tables: entries }
+    Catalog { tables: entries, notes }
 }

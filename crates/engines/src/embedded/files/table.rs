@@ -1,6 +1,6 @@
 //! One table of files: what is known about it at one moment.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
@@ -10,7 +10,9 @@ use object_store::ObjectMeta;
 use parking_lot::Mutex;
 
 use super::kind::Compression;
+use super::numbers::NumberFormat;
 use super::probe::Shape;
+use super::walk::Fingerprint;
 
 /// A table that can be read.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct FileTable {
     pub(crate) row_bytes: Option<u64>,
     /// Rows of a batch at most.
     pub(crate) batch_rows_max: usize,
+    /// The typed columns in which a text such as `N/A` stands for null.
+    pub(crate) marked: BTreeSet<String>,
     /// What the catalog says about it.
     pub(crate) comment: Option<String>,
 }
@@ -38,6 +42,8 @@ pub(crate) struct FileTable {
 #[derive(Debug, Clone)]
 pub(crate) struct TableFile {
     pub(crate) meta: ObjectMeta,
+    /// The file that is meant, where it could be looked at.
+    pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) partition_values: Vec<ScalarValue>,
     /// For the columns in the files, where the file tells.
     pub(crate) statistics: Option<Arc<Statistics>>,
@@ -58,6 +64,19 @@ impl FileTable {
         usize::try_from(rows).map_or(self.batch_rows_max, |rows| rows.min(self.batch_rows_max))
     }
 
+    /// How its numbers are written, where not as usual.
+    pub(crate) fn numbers(&self) -> Option<NumberFormat> {
+        match &self.shape {
+            Shape::Csv(dialect) => dialect.numbers,
+            _ => None,
+        }
+    }
+
+    /// The file at `location`, as it was when the table was made.
+    pub(crate) fn fingerprint_of(&self, location: &str) -> Option<Fingerprint> {
+        self.files.iter().find(|file| file.meta.location.as_ref() == location)?.fingerprint
+    }
+
     /// Its columns, with those of the partitions.
     pub(crate) fn columns(&self) -> &SchemaRef {
         self.schema.table_schema()
@@ -69,24 +88,49 @@ impl FileTable {
     }
 }
 
-/// Types of columns that rows have taught us, beyond those that were sampled: by a file's
-/// location, then by a column's name.
+/// What rows beyond the sample taught about a column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lesson {
+    /// The type that holds its values.
+    pub(crate) wider: Option<DataType>,
+    /// Whether a text such as `N/A` stands for null in it.
+    pub(crate) has_markers: bool,
+}
+
+/// What rows beyond the sample taught about columns: by a file's location, then by a column's name. It counts for the
+/// file that was read, and for that file with more rows.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    types: Mutex<HashMap<String, BTreeMap<String, DataType>>>,
+    files: Mutex<HashMap<String, (Fingerprint, BTreeMap<String, Lesson>)>>,
     lessons: std::sync::atomic::AtomicU64,
 }
 
 impl Learned {
     /// Remembers that `column` of the file at `location` holds a value that only fits `data_type`.
-    pub(crate) fn learn(&self, location: &str, column: &str, data_type: DataType) {
-        self.types.lock().entry(location.to_owned()).or_default().insert(column.to_owned(), data_type);
+    pub(crate) fn learn_type(&self, location: &str, file: Fingerprint, column: &str, data_type: DataType) {
+        self.learn(location, file, column, |lesson| lesson.wider = Some(data_type));
+    }
+
+    /// Remembers that a text stands for null in `column` of the file at `location`.
+    pub(crate) fn learn_marker(&self, location: &str, file: Fingerprint, column: &str) {
+        self.learn(location, file, column, |lesson| lesson.has_markers = true);
+    }
+
+    fn learn(&self, location: &str, file: Fingerprint, column: &str, add: impl FnOnce(&mut Lesson)) {
+        let mut files = self.files.lock();
+        let (read, columns) = files.entry(location.to_owned()).or_insert_with(|| (file, BTreeMap::new()));
+        if !read.may_have_become(&file) {
+            columns.clear();
+        }
+        *read = file;
+        add(columns.entry(column.to_owned()).or_default());
         self.lessons.fetch_add(1, std::sync::atomic::Ordering::Release);
     }
 
-    /// What was learned about the file at `location`.
-    pub(crate) fn about(&self, location: &str) -> Option<BTreeMap<String, DataType>> {
-        self.types.lock().get(location).cloned()
+    /// What was learned about the file at `location`, which is `file`.
+    pub(crate) fn about(&self, location: &str, file: &Fingerprint) -> Option<BTreeMap<String, Lesson>> {
+        let files = self.files.lock();
+        files.get(location).filter(|(read, _)| read.may_have_become(file)).map(|(_, columns)| columns.clone())
     }
 
     /// How much was ever learned; a change means that tables must be made anew.
@@ -96,6 +140,6 @@ impl Learned {
 
     /// Forgets files that are gone.
     pub(crate) fn keep_only(&self, is_there: impl Fn(&str) -> bool) {
-        self.types.lock().retain(|location, _| is_there(location));
+        self.files.lock().retain(|location, _| is_there(location));
     }
 }

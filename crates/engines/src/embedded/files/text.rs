@@ -5,11 +5,20 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::encoding::{TextEncoding, skip_lines};
 use super::kind::Compression;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 64 * 1_024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What stands between the bytes of a text file and its rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct TextForm {
+    pub(crate) encoding: TextEncoding,
+    /// Lines at the beginning that are passed over.
+    pub(crate) skip_lines: usize,
+}
 
 /// The bytes of a text file that may be read until the allowance is renewed.
 ///
@@ -42,17 +51,31 @@ impl Allowance {
     }
 }
 
-/// The text of a file from its beginning.
+/// The text of a file, as UTF-8, from its beginning.
 pub(crate) fn open_text(
     file: File,
     compression: Compression,
+    form: TextForm,
     allowance: Allowance,
-) -> Result<impl BufRead + Send, String> {
-    let decompressed =
-        compression.of_datafusion().convert_read(file).map_err(|error| error.strip_backtrace().to_string())?;
-    let mut text = BufReader::with_capacity(BUFFER_BYTES, Bounded { inner: decompressed, allowance });
+) -> Result<BufReader<Box<dyn Read + Send>>, String> {
+    let decompressed = decompressed(file, compression)?;
+    let decoded = form.encoding.decoded(Bounded { inner: decompressed, allowance });
+    let mut text = BufReader::with_capacity(BUFFER_BYTES, decoded);
     skip_byte_order_mark(&mut text).map_err(|error| problem_of(&error, compression))?;
+    skip_lines(&mut text, form.skip_lines).map_err(|error| problem_of(&error, compression))?;
     Ok(text)
+}
+
+/// The first bytes of a file, decompressed, as they are.
+pub(crate) fn beginning_of(file: File, compression: Compression, bytes_max: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = decompressed(file, compression)?.take(bytes_max).read_to_end(&mut bytes);
+    read.map_err(|error| problem_of(&error, compression))?;
+    Ok(bytes)
+}
+
+fn decompressed(file: File, compression: Compression) -> Result<Box<dyn Read + Send>, String> {
+    compression.of_datafusion().convert_read(file).map_err(|error| error.strip_backtrace().to_string())
 }
 
 /// What went wrong while reading, for people.

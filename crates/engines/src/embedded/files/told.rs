@@ -5,23 +5,35 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 
+use super::encoding::TextEncoding;
 use super::kind::kind_of;
+use super::numbers::NumberFormat;
+use super::rows::RaggedRows;
+use super::text::TextForm;
 use super::widen::TEXT_TIMESTAMP;
 
-/// Bytes that the text for null may have.
-const NULL_BYTES_MAX: usize = 15;
-
-/// What an owner tells of a table of CSV files. What is not told is found out.
+/// What an owner declares of a table of CSV files or sheets. What is not declared is found out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextTable {
     /// What stands between values.
     pub delimiter: Option<u8>,
     /// What stands around values; `"` unless told.
     pub quote: Option<u8>,
-    /// Whether the first line names the columns; it does unless told. Without names they are `column_1`, `column_2`, …
+    /// Whether the first line names the columns. Without names they are `column_1`, `column_2`, …
     pub has_header: Option<bool>,
-    /// The text that means null, at most 15 bytes, beside the empty one.
-    pub null: Option<String>,
+    /// The texts that mean null, beside the empty one, in columns of every type. Without them, common markers such as
+    /// `N/A` do in columns whose other values have a type.
+    pub null: Option<Vec<String>>,
+    /// How numbers are written, where not as `1234.5`.
+    pub numbers: Option<NumberFormat>,
+    /// How characters are written as bytes.
+    pub encoding: Option<TextEncoding>,
+    /// Lines before the header (rows of a sheet) that are passed over.
+    pub skip: Option<usize>,
+    /// What becomes of rows with fewer or more values than there are columns.
+    pub ragged: Option<RaggedRows>,
+    /// Whether the files of the folder are one table, whatever their columns say.
+    pub one_table: Option<bool>,
     /// Lines that begin with it are skipped.
     pub comment: Option<u8>,
     /// Types of columns by their names. A value that does not fit is an error then, and never changes the type.
@@ -82,43 +94,32 @@ impl ColumnType {
 }
 
 /// How the values of a CSV file are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CsvDialect {
     pub(crate) delimiter: u8,
     pub(crate) quote: u8,
     pub(crate) has_header: bool,
     pub(crate) comment: Option<u8>,
-    null: NullText,
-}
-
-/// The text for null; empty for none beside the empty one. Copied with each look, so it is of fixed size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-struct NullText {
-    bytes: [u8; NULL_BYTES_MAX],
-    length: u8,
+    /// The texts for null that the owner declares; without them common markers stand for it in typed columns.
+    pub(crate) nulls: Option<Arc<[String]>>,
+    pub(crate) numbers: Option<NumberFormat>,
+    pub(crate) form: TextForm,
+    pub(crate) ragged: Option<RaggedRows>,
 }
 
 impl CsvDialect {
     /// The dialect that `told` describes, with `delimiter` where it tells none.
     pub(crate) fn new(delimiter: u8, told: &TextTable) -> Self {
-        let mut null = NullText::default();
-        if let Some(text) = told.null.as_ref().filter(|text| text.len() <= NULL_BYTES_MAX) {
-            null.bytes[..text.len()].copy_from_slice(text.as_bytes());
-            null.length = u8::try_from(text.len()).unwrap_or_default();
-        }
         Self {
             delimiter: told.delimiter.unwrap_or(delimiter),
             quote: told.quote.unwrap_or(b'"'),
             has_header: told.has_header.unwrap_or(true),
             comment: told.comment,
-            null,
+            nulls: told.null.as_deref().map(Into::into),
+            numbers: told.numbers,
+            form: TextForm { encoding: told.encoding.unwrap_or_default(), skip_lines: told.skip.unwrap_or_default() },
+            ragged: told.ragged,
         }
-    }
-
-    /// The text for null, if there is one.
-    pub(crate) fn null(&self) -> Option<&str> {
-        let bytes = &self.null.bytes[..usize::from(self.null.length)];
-        std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty())
     }
 }
 
@@ -134,11 +135,28 @@ impl Told {
     /// What is told of the table that the file at `location` belongs to: a table is called like its file, or like
     /// the folder that it is in, with points between the names of folders.
     pub(crate) fn about(&self, location: &str) -> Arc<TextTable> {
-        let stem = kind_of(location).map_or(location, |(stem, _)| stem).replace('/', ".");
+        self.about_table(&table_name_of(location))
+    }
+
+    /// What is told of the table called `stem`, or of the folder that it is in.
+    pub(crate) fn about_table(&self, stem: &str) -> Arc<TextTable> {
         let is_meant = |name: &str| stem == name || stem.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         let found = self.0.iter().rev().find(|(name, _)| is_meant(name));
         found.map(|(_, table)| table.clone()).unwrap_or_default()
     }
+}
+
+/// What the table of the file at `location` is called as long as no other wants the name.
+fn table_name_of(location: &str) -> String {
+    kind_of(location).map_or(location, |(stem, _)| stem).replace('/', ".")
+}
+
+/// Where the owner writes `option` about the table of the file at `location`.
+pub(crate) fn yaml_line(location: &str, option: &str) -> String {
+    let name = table_name_of(location);
+    let is_plain = name.chars().all(|character| character.is_alphanumeric() || character == '_');
+    let name = if is_plain { name } else { format!("{name:?}") };
+    format!("in tidegate.yaml, under its database, tables: {{{name}: {{{option}}}}}")
 }
 
 #[cfg(test)]
@@ -156,9 +174,9 @@ mod tests {
 
     #[test]
     fn a_file_belongs_to_the_table_of_its_name_or_folder() {
-        let named = |null: &str| TextTable { null: Some(null.to_owned()), ..TextTable::default() };
+        let named = |null: &str| TextTable { null: Some(vec![null.to_owned()]), ..TextTable::default() };
         let told = Told::new([("a", named("1")), ("a.b", named("2"))].map(|(n, t)| (n.to_owned(), t)).into());
-        let about = |location: &str| told.about(location).null.clone();
+        let about = |location: &str| told.about(location).null.clone().map(|nulls| nulls.concat());
         assert_eq!(about("a.csv"), Some("1".to_owned()));
         assert_eq!(about("a/x.csv.gz"), Some("1".to_owned()));
         assert_eq!(about("a/b/x.csv"), Some("2".to_owned()));

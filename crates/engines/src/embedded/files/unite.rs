@@ -1,6 +1,6 @@
 //! One table from the files of a candidate: their columns united, their rows added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
@@ -11,11 +11,11 @@ use object_store::ObjectMeta;
 use object_store::path::Path as Location;
 
 use super::kind::Compression;
-use super::layout::{Candidate, Partitions};
+use super::layout::{Candidate, CandidateOrigin, Partitions};
 use super::partitions::{column_of, value_of};
 use super::probe::{Probed, Shape};
-use super::table::{FileTable, Learned, TableFile};
-use super::walk::FoundFile;
+use super::table::{FileTable, Learned, Lesson, TableFile};
+use super::walk::{Fingerprint, FoundFile};
 use super::widen::{Bend, settled_fields, union, wider};
 
 /// How much larger text is than its compressed form, as a rule.
@@ -33,11 +33,14 @@ pub(crate) fn table_of(
     batch_rows_max: usize,
 ) -> Result<FileTable, String> {
     let probed: Vec<&Arc<Probed>> = files.iter().filter_map(|(_, _, probed)| probed.as_ref()).collect();
-    let shape = probed.first().ok_or("none of its files can be read")?.shape;
+    let shape = probed.first().ok_or("none of its files can be read")?.shape.clone();
     if probed.iter().any(|other| other.shape != shape) {
         return Err("its files are written differently".to_owned());
     }
-    let file_schema = united_schema(shape, files, learned)?;
+    let (file_schema, marked) = united_schema(&shape, files, learned)?;
+    if candidate.origin == CandidateOrigin::Folder && !holds_all(&file_schema, &probed) {
+        return Err("its files have different columns, and none has those of all others".to_owned());
+    }
     let (partition_columns, mut partition_values) = partitions(&file_schema, files)?;
     let schema = TableSchema::builder(file_schema.clone()).with_table_partition_cols(partition_columns).build();
     let row_bytes = average(probed.iter().filter_map(|probed| probed.row_bytes));
@@ -45,7 +48,8 @@ pub(crate) fn table_of(
     let table_files: Vec<TableFile> = files
         .iter()
         .map(|(file, _, probed)| TableFile {
-            meta: meta_of(file),
+            meta: meta_of(file, probed.as_deref()),
+            fingerprint: fingerprint_of(file, probed.as_deref()),
             partition_values: partition_values.next().unwrap_or_default(),
             statistics: probed.as_ref().and_then(|probed| statistics_of(probed, &file_schema)),
         })
@@ -61,17 +65,36 @@ pub(crate) fn table_of(
         row_bytes,
         batch_rows_max: batch_rows_max.max(1),
         comment: None,
+        marked,
         files: table_files,
         schema,
     })
 }
 
-fn united_schema(shape: Shape, files: &[ProbedFile], learned: &Learned) -> Result<SchemaRef, String> {
+/// Whether one of the files has all columns of the table, so that others lack some of them at most. Files that have
+/// some columns in common are not parts of one table for that.
+fn holds_all(table: &Schema, probed: &[&Arc<Probed>]) -> bool {
+    probed.iter().any(|file| file.schema.fields().len() == table.fields().len())
+}
+
+/// The columns of all files, and those in which a text stands for null.
+fn united_schema(
+    shape: &Shape,
+    files: &[ProbedFile],
+    learned: &Learned,
+) -> Result<(SchemaRef, BTreeSet<String>), String> {
     let mut united: Option<Fields> = None;
+    let mut marked = BTreeSet::new();
     for (file, _, probed) in files {
         let Some(probed) = probed else { continue };
-        let fields = match learned.about(location_of(&file.location).as_ref()) {
-            Some(lessons) => with_lessons(probed.schema.fields(), &lessons),
+        marked.extend(probed.marked.iter().cloned());
+        let fingerprint = fingerprint_of(file, Some(probed));
+        let lessons = fingerprint.and_then(|it| learned.about(location_of(&file.location).as_ref(), &it));
+        let fields = match lessons {
+            Some(lessons) => {
+                marked.extend(lessons.iter().filter(|(_, lesson)| lesson.has_markers).map(|(name, _)| name.clone()));
+                with_lessons(probed.schema.fields(), &lessons)
+            }
             None => probed.schema.fields().clone(),
         };
         united = Some(match &united {
@@ -80,10 +103,10 @@ fn united_schema(shape: Shape, files: &[ProbedFile], learned: &Learned) -> Resul
         });
     }
     let fields = united.ok_or("none of its files can be read")?;
-    Ok(Arc::new(Schema::new(if shape.is_text() { settled_fields(&fields) } else { fields })))
+    Ok((Arc::new(Schema::new(if shape.is_text() { settled_fields(&fields) } else { fields })), marked))
 }
 
-fn both(shape: Shape, a: &Fields, b: &Fields) -> Result<Fields, String> {
+fn both(shape: &Shape, a: &Fields, b: &Fields) -> Result<Fields, String> {
     let differ = |name: String| format!("the column {name:?} has types that do not fit together");
     match shape {
         Shape::Json => union(a, b, Bend::ToText).map_err(differ),
@@ -101,8 +124,9 @@ fn both(shape: Shape, a: &Fields, b: &Fields) -> Result<Fields, String> {
     }
 }
 
-fn with_lessons(fields: &Fields, lessons: &BTreeMap<String, DataType>) -> Fields {
-    let learn = |field: &Arc<datafusion::arrow::datatypes::Field>| match lessons.get(field.name()) {
+fn with_lessons(fields: &Fields, lessons: &BTreeMap<String, Lesson>) -> Fields {
+    let lesson_of = |name: &str| lessons.get(name)?.wider.as_ref();
+    let learn = |field: &Arc<datafusion::arrow::datatypes::Field>| match lesson_of(field.name()) {
         Some(lesson) => {
             let data_type = wider(field.data_type(), lesson, Bend::ToText).unwrap_or(DataType::Utf8);
             Arc::new(field.as_ref().clone().with_data_type(data_type))
@@ -142,11 +166,17 @@ fn partitions(
     Ok((columns, values.into_iter()))
 }
 
+/// The file that was looked into, else the one that was found.
+pub(crate) fn fingerprint_of(file: &FoundFile, probed: Option<&Probed>) -> Option<Fingerprint> {
+    let looked_into = probed.and_then(|probed| probed.identity.as_ref()).map(|identity| identity.fingerprint);
+    looked_into.or_else(|| file.fingerprint.as_ref().ok().copied())
+}
+
 /// What DataFusion reads the file by: its location in the database, never its path.
-pub(crate) fn meta_of(file: &FoundFile) -> ObjectMeta {
-    let (size, modified) = match &file.fingerprint {
-        Ok(fingerprint) => (fingerprint.bytes, fingerprint.modified),
-        Err(_) => (0, std::time::SystemTime::UNIX_EPOCH),
+fn meta_of(file: &FoundFile, probed: Option<&Probed>) -> ObjectMeta {
+    let (size, modified) = match fingerprint_of(file, probed) {
+        Some(fingerprint) => (fingerprint.bytes, fingerprint.modified),
+        None => (0, std::time::SystemTime::UNIX_EPOCH),
     };
     ObjectMeta {
         location: location_of(&file.location),

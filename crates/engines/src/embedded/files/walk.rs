@@ -1,4 +1,4 @@
-//! What lies in a database's paths: a bounded walk that opens nothing.
+//! What lies in a database's paths: a bounded walk that opens no data file.
 
 use std::fs::{self, DirEntry, Metadata};
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::glob::Glob;
 use super::kind::{FileKind, kind_of};
 use super::limits::FileLimits;
+use super::skipped::Skipped;
 use super::wall::{Refusal, Wall, reason_of};
 
 /// What tells whether a file has changed, had by asking and not by reading.
@@ -25,6 +26,11 @@ impl Fingerprint {
             modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
             identity: identity_of(metadata),
         }
+    }
+
+    /// Whether the same file may look like `later` after rows were added at its end.
+    pub(crate) fn may_have_become(&self, later: &Self) -> bool {
+        self.identity.0 == later.identity.0 && self.bytes <= later.bytes
     }
 }
 
@@ -74,12 +80,18 @@ pub(crate) struct Walker<'a> {
     within: Vec<PathBuf>,
     /// Which files are meant, and how long the prefix of their locations is; none for all.
     glob: Option<(&'a Glob, usize)>,
+    skipped: Skipped,
 }
 
 impl<'a> Walker<'a> {
     pub(crate) fn new(wall: &'a Wall, limits: FileLimits) -> Self {
         let (files_left, entries_left) = (limits.files_max, limits.entries_max);
-        Self { wall, limits, files_left, entries_left, within: Vec::new(), glob: None }
+        Self { wall, limits, files_left, entries_left, within: Vec::new(), glob: None, skipped: Skipped::default() }
+    }
+
+    /// What was met and is no table.
+    pub(crate) fn into_skipped(self) -> Skipped {
+        self.skipped
     }
 
     /// The folder at the real path `root` with those files alone that `glob` means.
@@ -144,7 +156,12 @@ impl<'a> Walker<'a> {
             }
             return Ok(());
         }
-        if kind_of(&name).is_none() || !self.is_meant(&location, Glob::includes) {
+        if !self.is_meant(&location, Glob::includes) {
+            return Ok(());
+        }
+        if kind_of(&name).is_none() {
+            let wall = self.wall;
+            self.skipped.add(&location, || wall.open(&path).ok());
             return Ok(());
         }
         if self.files_left == 0 {

@@ -49,11 +49,20 @@ pub(crate) struct EmbeddedPlan {
     logical: LogicalPlan,
     physical: Arc<dyn ExecutionPlan>,
     wanted: Wanted,
+    /// What it was made of, if it can be planned again over other files.
+    origin: Option<Box<Origin>>,
     schema: SchemaRef,
     estimated_rows: Option<u64>,
     estimated_bytes: Option<u64>,
     is_blocking: bool,
     explain: String,
+}
+
+/// What a plan over files was made of.
+struct Origin {
+    statement: Statement,
+    tables: Tables,
+    sessions: Arc<Sessions>,
 }
 
 /// Where the names of a statement are looked up, beside being DataFusion's catalog.
@@ -86,7 +95,9 @@ pub(crate) async fn plan(
 ) -> Result<EmbeddedPlan, Error> {
     let session = watched(sessions.session(&tables), &wanted);
     let logical = optimized(&statement, &session, &tables).await?;
-    ready(logical, session, &tables, lane, wanted).await
+    let mut plan = ready(logical, session, &tables, lane, wanted).await?;
+    plan.origin = Some(Box::new(Origin { statement, tables, sessions }));
+    Ok(plan)
 }
 
 /// The statement as an optimized plan.
@@ -121,6 +132,7 @@ pub(crate) async fn ready(
         logical,
         explain,
         wanted,
+        origin: None,
         lane,
         session,
         database,
@@ -203,7 +215,7 @@ fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {
 fn suit(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFusionError> {
     let mut config = session.config().clone();
     config = config.with_batch_size(literals::batch_rows(logical, session.config().batch_size())?);
-    if order::is_seen(logical)? {
+    if order::is_seen(logical)? || order::is_counted(logical)? {
         config = config.with_target_partitions(1);
     }
     *session.config_mut() = config;
@@ -227,6 +239,17 @@ async fn physical_plan(
 }
 
 impl EmbeddedPlan {
+    /// Plans the statement again over the files as they are now. Its columns may be others then.
+    async fn plan_again(&mut self) -> Result<(), Error> {
+        let Some(Origin { statement, tables, sessions }) = self.origin.take().map(|origin| *origin) else {
+            return Err(Error::internal("a plan was to be made again whose statement is not known"));
+        };
+        let snapshot = tables.files.looked_at_again().await?;
+        let tables = Tables { snapshot, ..tables };
+        *self = plan(statement, tables, sessions, self.lane.clone(), self.wanted.clone()).await?;
+        Ok(())
+    }
+
     /// Plans it again with batches of `rows`.
     async fn shorten_batches(&mut self, rows: usize) -> Result<(), DataFusionError> {
         let config = self.session.config().clone().with_batch_size(rows);
@@ -260,6 +283,6 @@ impl Plan for EmbeddedPlan {
     }
 
     async fn run(self: Box<Self>, job: &Arc<Job>) -> Result<Rows, Error> {
-        Ok(run::start(*self, job))
+        Ok(run::start(*self, job).await)
     }
 }

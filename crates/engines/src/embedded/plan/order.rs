@@ -28,6 +28,18 @@ pub(crate) fn is_seen(plan: &LogicalPlan) -> Result<bool> {
     Ok(seen)
 }
 
+/// Whether `plan` numbers rows as they come, which has a meaning only where all of them come one after the other.
+pub(crate) fn is_counted(plan: &LogicalPlan) -> Result<bool> {
+    let mut counted = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Window(window) = node {
+            counted |= window.window_expr.iter().any(follows_the_rows);
+        }
+        Ok(if counted { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(counted)
+}
+
 /// Whether a window goes along the rows as they come, like `row_number() OVER ()`.
 fn follows_the_rows(expr: &Expr) -> bool {
     match expr {

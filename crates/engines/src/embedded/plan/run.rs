@@ -8,30 +8,39 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
 use datafusion::physical_plan::execute_stream;
 use futures::{FutureExt, StreamExt};
 use tidegate_core::{Error, Job};
 use tidegate_query::{BatchSender, Rows, handover};
+use tokio::sync::oneshot;
 
 use super::bytes::bytes_of;
 use super::width::TooWide;
 use super::{EmbeddedPlan, errors};
+use crate::embedded::scan::teaches;
+use crate::embedded::store::CHANGED;
 
 /// Bytes of a batch that is handed over; larger ones are handed over in pieces.
 const PIECE_BYTES_MAX: usize = 4 << 20;
 
-/// Starts `plan`; it ends early when `job` is cancelled or the rows are dropped.
-pub(super) fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
+/// Times that a statement begins anew because of what it found in files.
+const PLANNED_AGAIN_MAX: usize = 8;
+
+/// Starts `plan`; it ends early when `job` is cancelled or the rows are dropped. Returns with the first rows, since the
+/// columns are certain only then.
+pub(super) async fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
     let cancellation = job.cancellation();
-    let schema = plan.schema.clone();
+    let planned_schema = plan.schema.clone();
+    let (begun, beginning) = oneshot::channel();
     let stops_the_query = plan.wanted.token().clone().drop_guard();
     let (sender, batches) = handover(cancellation.clone(), stops_the_query);
     plan.wanted.no_longer_than(job.clone());
     let lane = plan.lane.clone();
     lane.spawn(async move {
         let token = plan.wanted.token().clone();
-        let work = AssertUnwindSafe(pump(plan, sender.clone())).catch_unwind();
+        let work = AssertUnwindSafe(pump(plan, sender.clone(), begun)).catch_unwind();
         let outcome = tokio::select! {
             biased;
             () = token.cancelled() => None,
@@ -48,16 +57,28 @@ pub(super) fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
         };
         sender.fail(error).await;
     });
+    // Without a beginning there is an error to come, or nobody who waits.
+    let schema = beginning.await.unwrap_or(planned_schema);
     Rows { schema, batches }
 }
 
 /// Runs the plan to its end, or until nobody reads. As long as nothing of it is handed over, rows that are too wide for
-/// its batches make it begin anew with shorter ones.
-async fn pump(mut plan: EmbeddedPlan, batches: BatchSender) -> Result<(), Error> {
+/// its batches make it begin anew with shorter ones, and files that are others than those it was made for, or whose rows
+/// taught something about their columns, make it begin anew with another plan.
+async fn pump(mut plan: EmbeddedPlan, batches: BatchSender, begun: oneshot::Sender<SchemaRef>) -> Result<(), Error> {
     let database = plan.database.clone();
     let failed = |error: DataFusionError| errors::error_of(&error, &database);
+    let mut begun = Some(begun);
+    let mut planned_again = 0;
     loop {
-        let Err(error) = attempt(&plan, &batches).await else { return Ok(()) };
+        let Err(error) = attempt(&plan, &batches, &mut begun).await else { return Ok(()) };
+        let is_outdated = teaches(&error) || error.to_string().contains(CHANGED);
+        let may_plan_again = plan.origin.is_some() && planned_again < PLANNED_AGAIN_MAX;
+        if is_outdated && may_plan_again && !plan.wanted.has_handed_over() {
+            planned_again += 1;
+            plan.plan_again().await?;
+            continue;
+        }
         let batch_rows = plan.session.config().batch_size();
         match TooWide::told_by(&error) {
             Some(too_wide) if batch_rows > 1 && !plan.wanted.has_handed_over() => {
@@ -69,15 +90,27 @@ async fn pump(mut plan: EmbeddedPlan, batches: BatchSender) -> Result<(), Error>
 }
 
 /// Runs the plan to its end, or until nobody reads.
-async fn attempt(plan: &EmbeddedPlan, batches: &BatchSender) -> Result<(), DataFusionError> {
+async fn attempt(
+    plan: &EmbeddedPlan,
+    batches: &BatchSender,
+    begun: &mut Option<oneshot::Sender<SchemaRef>>,
+) -> Result<(), DataFusionError> {
+    // Whoever waits for it may be gone.
+    let mut begin = || {
+        if let Some(begun) = begun.take() {
+            let _ = begun.send(plan.schema.clone());
+        }
+    };
     let mut stream = execute_stream(plan.physical.clone(), plan.session.task_ctx())?;
     while let Some(batch) = stream.next().await {
         for piece in pieces(&shown(plan, &batch?)?) {
+            begin();
             let Some(place) = batches.reserve().await else { return Ok(()) };
             plan.wanted.hands_over();
             place.send(Ok(piece));
         }
     }
+    begin();
     Ok(())
 }
 

@@ -4,26 +4,32 @@ use std::fmt;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
 
 use tidegate_query::type_name;
 
-use crate::embedded::files::{Compression, Learned, TextTable, problem_of};
+use crate::embedded::files::{
+    Bend, Compression, Fingerprint, Learned, NumberFormat, TextTable, is_null_marker, problem_of, type_of, wider,
+    yaml_line,
+};
 
 /// Why a file could not be read to its end, written for callers.
 #[derive(Debug)]
 pub(crate) struct ReadFailure {
     message: String,
-    hint: Option<&'static str>,
+    hint: Option<String>,
+    /// Whether something was learned from it, so that the file can be read now.
+    teaches: bool,
 }
 
 impl ReadFailure {
     pub(crate) fn new(message: String) -> Self {
-        Self { message, hint: None }
+        Self { message, hint: None, teaches: false }
     }
 
     /// What would mend the call.
-    pub(crate) fn hint(&self) -> Option<&'static str> {
-        self.hint
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 }
 
@@ -35,8 +41,17 @@ impl fmt::Display for ReadFailure {
 
 impl std::error::Error for ReadFailure {}
 
-/// What callers are told when a column was widened.
-const ASK_AGAIN: &str = "The column's type is corrected now: ask again, and look at the table's schema first.";
+/// Whether `error` comes from a row that taught something, so that the statement can be planned again.
+pub(crate) fn teaches(error: &DataFusionError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(failure) = current.downcast_ref::<ReadFailure>() {
+            return failure.teaches;
+        }
+        cause = current.source();
+    }
+    false
+}
 
 /// A value that its column's type does not hold.
 struct Misfit<'a> {
@@ -46,30 +61,44 @@ struct Misfit<'a> {
     row: Option<&'a str>,
 }
 
-/// Explains `error`, which came up in the file at `location` with columns of `schema`, and
-/// remembers what it teaches about a column.
-pub(crate) fn explain(
-    error: &ArrowError,
-    location: &str,
-    schema: &Schema,
-    compression: Compression,
-    learned: &Learned,
-    told: &TextTable,
-) -> ReadFailure {
+/// What was read when something went wrong.
+pub(super) struct ReadContext<'a> {
+    pub(super) location: &'a str,
+    /// The file that the table was made of.
+    pub(super) file: Option<Fingerprint>,
+    pub(super) schema: &'a Schema,
+    pub(super) compression: Compression,
+    pub(super) numbers: Option<NumberFormat>,
+    pub(super) learned: &'a Learned,
+    pub(super) told: &'a TextTable,
+}
+
+/// Explains `error`, and remembers what it teaches about a column.
+pub(super) fn explain(error: &ArrowError, context: &ReadContext<'_>) -> ReadFailure {
+    let ReadContext { location, schema, .. } = *context;
     let text = match error {
         ArrowError::IoError(_, error) => {
-            return ReadFailure::new(format!("the file {location} cannot be read: {}", problem_of(error, compression)));
+            let problem = problem_of(error, context.compression);
+            let mut failure = ReadFailure::new(format!("the file {location} cannot be read: {problem}"));
+            failure.hint = problem.contains("declare the encoding").then(|| mended(location, "encoding: latin-1"));
+            return failure;
         }
         ArrowError::CsvError(text) | ArrowError::ParseError(text) | ArrowError::JsonError(text) => text.as_str(),
         other => return ReadFailure::new(format!("the file {location} cannot be read: {other}")),
     };
     let Some(misfit) = csv_misfit(text, schema).or_else(|| json_misfit(text)) else {
-        return ReadFailure::new(format!("the file {location} cannot be read: {text}"));
+        let mut failure = ReadFailure::new(format!("the file {location} cannot be read: {text}"));
+        failure.hint = option_for(text).map(|option| mended(location, option));
+        return failure;
     };
     let known = schema.field_with_name(misfit.column).map(|field| field.data_type().clone()).unwrap_or(DataType::Null);
-    let wide = wide_enough(&known, misfit.value);
+    let value = misfit.value.trim_matches(['"', '\'']);
+    let is_marker = is_null_marker(value) && context.told.null.is_none();
+    let is_told = context.told.columns.contains_key(misfit.column);
+    if is_marker && !known.is_nested() && text_is_csv(error) {
+        return context.marker(&misfit);
+    }
     let place = misfit.row.map(|row| format!("row {row} of ")).unwrap_or_default();
-    let is_told = told.columns.contains_key(misfit.column);
     let why = if is_told { "the configuration makes" } else { "was taken for" };
     let since = if is_told { "" } else { " after its first rows" };
     let message = format!(
@@ -78,17 +107,52 @@ pub(crate) fn explain(
         misfit.column,
         type_name(&known),
     );
-    if is_told || known.is_nested() || known == wide {
-        return ReadFailure::new(message);
+    let wide = wider(&known, &type_of(value, context.numbers), Bend::ToText).unwrap_or(DataType::Utf8);
+    let wide = if wide == known { DataType::Utf8 } else { wide };
+    match context.file {
+        Some(file) if !is_told && !known.is_nested() && known != wide => {
+            context.learned.learn_type(location, file, misfit.column, wide);
+            context.lesson(message, misfit.column)
+        }
+        _ => ReadFailure::new(message),
     }
-    learned.learn(location, misfit.column, wide);
-    ReadFailure { message, hint: Some(ASK_AGAIN) }
 }
 
-/// The type that holds both a column's values so far and `value`.
-fn wide_enough(known: &DataType, value: &str) -> DataType {
-    let is_number = value.trim_matches(['"', '\'']).parse::<f64>().is_ok();
-    if *known == DataType::Int64 && is_number { DataType::Float64 } else { DataType::Utf8 }
+impl ReadContext<'_> {
+    fn marker(&self, misfit: &Misfit<'_>) -> ReadFailure {
+        let message = format!("the file {} has {} in column {:?}", self.location, misfit.value, misfit.column);
+        if let Some(file) = self.file {
+            self.learned.learn_marker(self.location, file, misfit.column);
+        }
+        ReadFailure { teaches: self.file.is_some(), ..self.lesson(message, misfit.column) }
+    }
+
+    /// What callers receive when a column was corrected after rows had left.
+    fn lesson(&self, message: String, column: &str) -> ReadFailure {
+        let option = mended(self.location, &format!("columns: {{{column:?}: string}}"));
+        let hint = format!("The column's type is corrected now: ask again. To have it from the beginning, {option}");
+        ReadFailure { message, hint: Some(hint), teaches: true }
+    }
+}
+
+fn text_is_csv(error: &ArrowError) -> bool {
+    !matches!(error, ArrowError::JsonError(_))
+}
+
+/// The sentence that says what the owner should write.
+fn mended(location: &str, option: &str) -> String {
+    format!("write {}", yaml_line(location, option))
+}
+
+/// The option that helps with rows of another length or bytes of another encoding.
+fn option_for(text: &str) -> Option<&'static str> {
+    if text.contains("UTF-8") {
+        return Some("encoding: latin-1");
+    }
+    let (_, counts) = text.split_once("incorrect number of fields")?.1.split_once("expected ")?;
+    let (expected, got) = counts.split_once(" got ")?;
+    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok();
+    Some(if number(got)? < number(expected)? { "ragged: fill" } else { "ragged: trim" })
 }
 
 /// Reads `Error while parsing value 'x' as type 'Int64' for column 3 at line 7. Row data: …` and
@@ -101,7 +165,8 @@ fn csv_misfit<'a>(text: &'a str, schema: &'a Schema) -> Option<Misfit<'a>> {
         }
         None => {
             let rest = text.strip_prefix("Error parsing column ")?;
-            ("a value that is no date", rest)
+            let value = rest.split_once(" from '").and_then(|(_, value)| value.split_once('\''));
+            (value.map_or("a value that is no date", |(value, _)| value), rest)
         }
     };
     let (index, rest) = rest.split_once(" at line ")?;
@@ -134,40 +199,58 @@ fn shortened(value: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedded::files::Lesson;
     use datafusion::arrow::datatypes::Field;
 
-    fn explained(error: ArrowError) -> (String, Learned) {
+    fn explained(error: &ArrowError) -> (ReadFailure, Option<Lesson>) {
         let schema =
             Schema::new(vec![Field::new("id", DataType::Int64, true), Field::new("at", DataType::Date32, true)]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = Fingerprint::of(&std::fs::metadata(folder.path()).unwrap());
         let learned = Learned::default();
-        let failure = explain(&error, "a.csv", &schema, Compression::None, &learned, &TextTable::default());
-        (failure.to_string(), learned)
+        let context = ReadContext {
+            location: "a.csv",
+            file: Some(file),
+            schema: &schema,
+            compression: Compression::None,
+            numbers: None,
+            learned: &learned,
+            told: &TextTable::default(),
+        };
+        let failure = explain(error, &context);
+        (failure, learned.about("a.csv", &file).and_then(|mut columns| columns.remove("id")))
     }
 
     #[test]
     fn a_value_that_does_not_fit_widens_its_column() {
-        let parse = |text: &str| explained(ArrowError::ParseError(text.to_owned()));
-        let (text, learned) =
+        let parse = |text: &str| explained(&ArrowError::ParseError(text.to_owned()));
+        let (failure, lesson) =
             parse("Error while parsing value 'x' as type 'Int64' for column 0 at line 7. Row data: '[x,1]'");
         assert_eq!(
-            text,
+            failure.to_string(),
             "row 7 of the file a.csv has 'x' in column \"id\", which was taken for bigint after its first rows"
         );
-        assert_eq!(learned.about("a.csv").unwrap()["id"], DataType::Utf8);
-        let (_, learned) =
-            parse("Error while parsing value '1.5' as type 'Int64' for column 0 at line 7. Row data: ''");
-        assert_eq!(learned.about("a.csv").unwrap()["id"], DataType::Float64);
-        let (text, learned) =
-            explained(ArrowError::JsonError("whilst decoding field 'id': failed to parse \"abc\" as Int64".to_owned()));
-        assert!(text.contains("\"abc\" in column \"id\""), "{text}");
-        assert_eq!(learned.lessons(), 1);
+        assert!(failure.teaches);
+        assert_eq!(lesson, Some(Lesson { wider: Some(DataType::Utf8), has_markers: false }));
+        let (_, lesson) = parse("Error while parsing value '1.5' as type 'Int64' for column 0 at line 7. Row data: ''");
+        assert_eq!(lesson.unwrap().wider, Some(DataType::Float64));
+        let (_, lesson) = parse("Error while parsing value 'N/A' as type 'Int64' for column 0 at line 7. Row data: ''");
+        assert_eq!(lesson, Some(Lesson { wider: None, has_markers: true }));
+        let json = "whilst decoding field 'id': failed to parse \"abc\" as Int64".to_owned();
+        let (failure, lesson) = explained(&ArrowError::JsonError(json));
+        assert!(failure.to_string().contains("\"abc\" in column \"id\""), "{failure}");
+        assert_eq!(lesson.unwrap().wider, Some(DataType::Utf8));
     }
 
     #[test]
-    fn other_errors_are_told_as_they_are() {
-        let (text, learned) =
-            explained(ArrowError::CsvError("incorrect number of fields for line 3, expected 2 got 3".to_owned()));
-        assert_eq!(text, "the file a.csv cannot be read: incorrect number of fields for line 3, expected 2 got 3");
-        assert_eq!(learned.lessons(), 0);
+    fn other_errors_say_what_to_write() {
+        let text = "incorrect number of fields for line 3, expected 2 got 3".to_owned();
+        let (failure, lesson) = explained(&ArrowError::CsvError(text));
+        assert_eq!(
+            failure.to_string(),
+            "the file a.csv cannot be read: incorrect number of fields for line 3, expected 2 got 3"
+        );
+        assert_eq!(failure.hint(), Some("write in tidegate.yaml, under its database, tables: {a: {ragged: trim}}"));
+        assert_eq!((failure.teaches, lesson), (false, None));
     }
 }

@@ -1,10 +1,11 @@
 //! How DataFusion reads the tables: a provider over a snapshot's files, and a source of our own
 //! for text files.
 
+mod convert;
 mod exact;
 mod failure;
 mod provider;
 mod text_source;
 
-pub(crate) use failure::ReadFailure;
+pub(crate) use failure::{ReadFailure, teaches};
 pub(crate) use provider::{FileTableProvider, files_url};

@@ -65,7 +65,7 @@ impl FileTableProvider {
 
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
         let schema = self.table.schema.clone();
-        Ok(match self.table.shape {
+        Ok(match &self.table.shape {
             Shape::Csv(_) | Shape::Json => Arc::new(TextSource::new(self.table.clone(), &self.files)),
             Shape::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
             Shape::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),

@@ -26,11 +26,12 @@ use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expressio
 use futures::StreamExt;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 
+use super::convert::Conversion;
 use super::exact::{with_numbers, with_numbers_as_text};
-use super::failure::{ReadFailure, explain};
+use super::failure::{ReadContext, ReadFailure, explain};
 use crate::embedded::files::{
-    Allowance, ArrayElements, CsvDialect, FileTable, Files, Learned, Shape, Told, column_names, first_byte, header_of,
-    open_text, written_as,
+    Allowance, ArrayElements, CsvDialect, FileTable, Files, Learned, Shape, TextForm, Told, column_names, first_byte,
+    header_of, open_text, rows_of, written_as,
 };
 
 /// Reads a table of text files.
@@ -102,7 +103,7 @@ impl FileSource for TextSource {
     }
 
     fn file_type(&self) -> &str {
-        match self.table.shape {
+        match &self.table.shape {
             Shape::Csv(_) => "csv",
             _ => "json",
         }
@@ -156,7 +157,7 @@ type Rows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 impl TextOpener {
     fn rows(&self, file: File, location: &str) -> Result<Rows> {
         let allowance = Allowance::of(self.row_bytes_max);
-        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match self.table.shape {
+        let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send> = match &self.table.shape {
             Shape::Csv(dialect) => {
                 self.check_header(&file, dialect, location)?;
                 Box::new(self.csv_rows(file, dialect, location, &allowance)?)
@@ -173,17 +174,27 @@ impl TextOpener {
     fn csv_rows(
         &self,
         file: File,
-        dialect: CsvDialect,
+        dialect: &CsvDialect,
         location: &str,
         allowance: &Allowance,
     ) -> Result<impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + use<>> {
-        let text = open_text(file, self.table.compression, allowance.clone()).map_err(|e| unreadable(location, &e))?;
-        written_as(csv::ReaderBuilder::new(self.table.schema.file_schema().clone()), dialect)
+        let text = open_text(file, self.table.compression, dialect.form, allowance.clone())
+            .map_err(|error| unreadable(location, &error))?;
+        let conversion = Conversion::of(&self.table);
+        let columns = conversion.read_as.fields().len();
+        let batches = written_as(csv::ReaderBuilder::new(conversion.read_as.clone()), dialect)
             .with_header(dialect.has_header)
             .with_batch_size(self.batch_rows)
             .with_projection(self.columns.clone())
-            .build_buffered(text)
-            .map_err(|error| self.failed(&error, location))
+            .build_buffered(rows_of(text, columns, dialect))
+            .map_err(|error| self.failed(&error, location))?;
+        let (positions, mut row) = (self.columns.clone(), usize::from(dialect.has_header));
+        Ok(batches.map(move |batch| {
+            let first_row = row;
+            let batch = batch?;
+            row += batch.num_rows();
+            conversion.converted(batch, &positions, first_row)
+        }))
     }
 
     fn json_rows(
@@ -193,7 +204,8 @@ impl TextOpener {
         allowance: &Allowance,
     ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
         let failed = |reason: String| unreadable(location, &reason);
-        let mut text = open_text(file, self.table.compression, allowance.clone()).map_err(failed)?;
+        let mut text =
+            open_text(file, self.table.compression, TextForm::default(), allowance.clone()).map_err(failed)?;
         let first = first_byte(&mut text).map_err(|error| self.failed(&error.into(), location))?;
         let schema: SchemaRef = Arc::new(self.table.schema.file_schema().project(&self.columns)?);
         // Where all rows were looked at beforehand, the types are right.
@@ -211,7 +223,7 @@ impl TextOpener {
     }
 
     /// CSV is read by position, so each file of a folder must have the columns of the table.
-    fn check_header(&self, mut file: &File, dialect: CsvDialect, location: &str) -> Result<()> {
+    fn check_header(&self, mut file: &File, dialect: &CsvDialect, location: &str) -> Result<()> {
         if self.table.files.len() < 2 {
             return Ok(());
         }
@@ -220,7 +232,8 @@ impl TextOpener {
         let allowance = Allowance::of(self.row_bytes_max);
         let header = header_of(again, self.table.compression, dialect, allowance).map_err(|e| unreadable(&e))?;
         file.rewind()?;
-        let names = column_names(&header);
+        let names =
+            if dialect.has_header { column_names(&header) } else { column_names(&vec![String::new(); header.len()]) };
         let wanted = self.table.schema.file_schema().fields();
         let same = names.len() == wanted.len() && names.iter().zip(wanted).all(|(name, field)| name == field.name());
         if same || names.is_empty() {
@@ -233,7 +246,16 @@ impl TextOpener {
     fn failed(&self, error: &ArrowError, location: &str) -> DataFusionError {
         let schema = self.table.schema.file_schema();
         let told = self.told.about(location);
-        let failure = explain(error, location, schema, self.table.compression, &self.learned, &told);
+        let context = ReadContext {
+            location,
+            file: self.table.fingerprint_of(location),
+            schema,
+            compression: self.table.compression,
+            numbers: self.table.numbers(),
+            learned: &self.learned,
+            told: &told,
+        };
+        let failure = explain(error, &context);
         DataFusionError::External(Box::new(failure))
     }
 }

@@ -124,7 +124,7 @@ pub(crate) enum TenancyEntry {
     Settings,
 }
 
-/// How a table of CSV files is read. What is not said is found out.
+/// How a table of CSV files, or of a sheet, is read. What is not declared is found out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TableEntry {
@@ -132,12 +132,46 @@ pub(crate) struct TableEntry {
     pub(crate) delimiter: Option<String>,
     /// What stands around values: one character.
     pub(crate) quote: Option<String>,
-    /// Whether the first line names the columns; it does unless said.
+    /// Whether the first line names the columns; it does unless its values are like those of the rows below it.
     pub(crate) header: Option<bool>,
-    /// The text that means null, beside the empty one.
-    pub(crate) null: Option<String>,
+    /// The text that means null in every column, or several, beside the empty one. Without it, N/A, NA, n/a, NULL, -, \\N
+    /// and the like do in columns whose other values have a type.
+    pub(crate) null: Option<OneOrManyTexts>,
+    /// What stands before the fraction of a number: one character; a point unless said.
+    pub(crate) decimal: Option<String>,
+    /// What stands between groups of three digits: one character.
+    pub(crate) thousands: Option<String>,
+    /// How characters are written as bytes: utf-8, latin-1, windows-1252, utf-16, shift_jis, …
+    pub(crate) encoding: Option<String>,
+    /// Lines before the header that are passed over; rows of a sheet.
+    pub(crate) skip: Option<usize>,
+    /// What becomes of rows with fewer or more values than there are columns; an error unless said.
+    pub(crate) ragged: Option<RaggedEntry>,
+    /// The files of this folder are one table (true), or a table each (false), whatever their columns are.
+    pub(crate) one_table: Option<bool>,
     /// Lines that begin with this character are skipped.
     pub(crate) comment: Option<String>,
     /// Types of columns by their names: string, integer, number, decimal(P,S), boolean, date or timestamp.
     pub(crate) columns: BTreeMap<String, String>,
+}
+
+/// A text, or several.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum OneOrManyTexts {
+    /// One.
+    One(String),
+    /// Several.
+    Many(Vec<String>),
+}
+
+/// What becomes of rows with fewer or more values than there are columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum RaggedEntry {
+    /// Values that lack at the end are null.
+    Fill,
+    /// As fill; values beyond the last column are left out.
+    Trim,
 }

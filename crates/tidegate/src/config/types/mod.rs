@@ -18,7 +18,9 @@ use serde_json::{Map, Value};
 
 use super::quantities::{SecretText, Size, Time};
 
-pub(crate) use databases::{DatabaseEntry, HandlersEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry};
+pub(crate) use databases::{
+    DatabaseEntry, HandlersEntry, OneOrManyTexts, RaggedEntry, RoleChoice, SaidHandlers, TableEntry, TenancyEntry,
+};
 pub(crate) use identity::{AuthEntry, CertificateEntry, ProxyEntry, RoleEntry, TokensEntry};
 pub(crate) use limits::{AllowanceEntry, CallLimitsEntry, LimitsEntry, ToolLimitsEntry};
 pub(crate) use offers::{MessageEntry, MessageRole, PromptEntry, ResourceEntry};

@@ -37,7 +37,7 @@ impl Database for Ledger {
     }
 
     async fn catalog(&self, _principal: &Principal) -> Result<Arc<Catalog>, Error> {
-        Ok(Arc::new(Catalog { tables: Vec::new() }))
+        Ok(Arc::new(Catalog::of(Vec::new())))
     }
 
     async fn columns(&self, _table: &str, _principal: &Principal) -> Result<Vec<Column>, Error> {

@@ -37,11 +37,10 @@ pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
     let rows = u64::try_from(about.num_rows()).ok();
     let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
     Ok(Probed {
-        shape: Shape::Parquet,
         rows,
         row_bytes: rows.and_then(|rows| u64::try_from(bytes).ok()?.checked_div(rows)),
-        schema,
         statistics,
+        ..Probed::new(Shape::Parquet, schema)
     })
 }
 
@@ -68,7 +67,7 @@ pub(super) fn probe_arrow(mut file: File) -> Result<Probed, String> {
         return Err(failed("it begins like neither a file nor a stream"));
     };
     check_names(&schema)?;
-    Ok(Probed { shape, schema: Arc::new(without_metadata(&schema)), rows: None, row_bytes: None, statistics: None })
+    Ok(Probed::new(shape, Arc::new(without_metadata(&schema))))
 }
 
 /// The reader gives memory for as much as the footer says it has; so it must not say nonsense.

@@ -1,31 +1,35 @@
-//! CSV: the delimiter from the first line, the names from the header, the types from sampled rows.
+//! CSV: the encoding from its bytes, the delimiter from the first line, the names from the header, the types from sampled
+//! rows.
 //!
-//! The first line is always the header. Types are guessed from the first rows and, in large files,
-//! from some rows further on; a row beyond them that does not fit is found by the reader, which
-//! widens the column for the next question.
+//! The first line is the header unless its values have the types of the rows below it. Types are guessed from the first
+//! rows and, in large files, from some rows further on; a row beyond them that does not fit is found by the reader, which
+//! widens the column, and the statement begins anew.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, RecordBatch, StringArray};
-use datafusion::arrow::compute::kernels::cast_utils::Parser;
 use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::Format;
-use datafusion::arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, Schema, TimestampMicrosecondType};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use regex::Regex;
 
+use super::super::encoding::TextEncoding;
 use super::super::kind::Compression;
 use super::super::limits::FileLimits;
-use super::super::text::{Allowance, first_byte, open_text, problem_of};
-use super::super::told::{CsvDialect, TextTable};
-use super::super::widen::{Bend, TEXT_TIMESTAMP, wider};
+use super::super::rows::{RaggedRows, TrimmedRows, advice, preamble};
+use super::super::text::{Allowance, TextForm, beginning_of, open_text, problem_of};
+use super::super::told::{CsvDialect, TextTable, yaml_line};
+use super::values::ColumnTypes;
 use super::{Probed, Shape, text_column};
 
 /// Delimiters that the first line is searched for, the likeliest first.
 const DELIMITERS: &[u8] = b",;\t|";
+/// Bytes at the beginning that tell encoding, delimiter and preamble.
+const BEGINNING_BYTES: u64 = 256 << 10;
 /// Files above this size are looked into further on as well.
 const SPOTS_ABOVE_BYTES: u64 = 4 << 20;
 /// Where, in fourths of the file.
@@ -38,6 +42,7 @@ type Open<'a> = &'a dyn Fn() -> Result<File, String>;
 /// A CSV file that is looked into.
 pub(super) struct CsvFile<'a> {
     pub(super) open: Open<'a>,
+    pub(super) location: &'a str,
     pub(super) compression: Compression,
     /// What its name says of the delimiter.
     pub(super) delimiter: Option<u8>,
@@ -48,71 +53,153 @@ pub(super) struct CsvFile<'a> {
 
 /// Looks into a CSV file.
 pub(super) fn probe(file: &CsvFile<'_>, limits: &FileLimits) -> Result<Probed, String> {
-    let CsvFile { open, compression, delimiter, bytes, told } = *file;
+    let beginning = file.beginning()?;
+    let dialect = &beginning.dialect;
     let allowance = || Allowance::of(limits.row_bytes_max);
-    let mut text = open_text(open()?, compression, allowance())?;
-    let first = first_byte(&mut text).map_err(|error| problem_of(&error, compression))?;
-    if first.is_none() {
-        return Err("the file is empty: it has no header".to_owned());
-    }
-    let start = text.fill_buf().map_err(|error| problem_of(&error, compression))?;
-    if start.contains(&0) {
-        return Err("it is no text".to_owned());
-    }
-    let found = told.delimiter.or(delimiter).unwrap_or_else(|| delimiter_of(start));
-    let dialect = CsvDialect::new(found, told);
-    let names = column_names(&header_of(open()?, compression, dialect, allowance())?);
-    if let Some(unknown) = told.columns.keys().find(|column| !names.contains(column)) {
-        return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {}", names.join(", ")));
-    }
-    let untyped = |types: &[DataType]| {
-        Arc::new(Schema::new(
-            names.iter().zip(types).map(|(name, data_type)| text_column(name, data_type.clone())).collect::<Vec<_>>(),
-        ))
-    };
-    let all_text = untyped(&vec![DataType::Utf8; names.len()]);
-    let as_told = |types: &[DataType]| {
-        let told_or_found = |(name, found): (&String, &DataType)| {
-            told.columns.get(name).map_or_else(|| found.clone(), |column| column.data_type())
-        };
-        untyped(&names.iter().zip(types).map(told_or_found).collect::<Vec<_>>())
-    };
-
+    let header = header_of((file.open)()?, file.compression, dialect, allowance())?;
+    let all_text = schema_of(&column_names(&header), &vec![DataType::Utf8; header.len()]);
     let builder = || written_as(ReaderBuilder::new(all_text.clone()), dialect);
+    let failed = |error: &ArrowError| file.reason_of(error, &beginning);
+    let text = open_text((file.open)()?, file.compression, dialect.form, allowance())?;
     let mut rows = builder()
         .with_header(dialect.has_header)
         .with_batch_size(limits.inferred_rows)
-        .build_buffered(open_text(open()?, compression, allowance())?)
-        .map_err(|error| reason_of(&error, compression))?;
-    let sample = rows.next().transpose().map_err(|error| reason_of(&error, compression))?;
-    let mut types = vec![DataType::Null; names.len()];
-    let Some(sample) = sample else {
-        return Ok(Probed {
-            shape: Shape::Csv(dialect),
-            schema: as_told(&types),
-            rows: Some(0),
-            row_bytes: None,
-            statistics: None,
-        });
-    };
-    learn(&mut types, &sample);
-    if compression == Compression::None && bytes > SPOTS_ABOVE_BYTES {
+        .build_buffered(rows_of(text, header.len(), dialect))
+        .map_err(|error| failed(&error))?;
+    let sample = rows.next().transpose().map_err(|error| failed(&error))?;
+    let mut columns = ColumnTypes::new(header.len(), dialect.numbers, dialect.nulls.is_none());
+    let Some(sample) = sample else { return file.probed(dialect.clone(), &header, &columns, Some(0), None) };
+    columns.learn(&sample);
+    if file.compression == Compression::None
+        && file.bytes > SPOTS_ABOVE_BYTES
+        && dialect.form.encoding == TextEncoding::default()
+    {
         for spot in SPOTS {
             let rows = builder().with_batch_size(SPOT_ROWS);
             // A spot may fall into a quoted line break and then make no sense; it is only a help.
-            if let Some(sample) = rows_at(open()?, bytes * spot / 4, rows) {
-                learn(&mut types, &sample);
+            if let Some(sample) = rows_at((file.open)()?, file.bytes * spot / 4, rows) {
+                columns.learn(&sample);
             }
         }
     }
-    let is_all = sample.num_rows() < limits.inferred_rows;
-    Ok(Probed {
-        shape: Shape::Csv(dialect),
-        schema: as_told(&types),
-        rows: is_all.then_some(sample.num_rows() as u64),
-        row_bytes: Some(row_bytes(&sample)),
-        statistics: None,
-    })
+    let mut dialect = dialect.clone();
+    let mut row_count = sample.num_rows();
+    let is_all = row_count < limits.inferred_rows;
+    if file.told.has_header.is_none() && columns.include(&header) {
+        dialect.has_header = false;
+        header.iter().enumerate().for_each(|(position, value)| columns.learn_value(position, value));
+        row_count += 1;
+    }
+    let rows = is_all.then_some(row_count as u64);
+    file.probed(dialect, &header, &columns, rows, Some(row_bytes(&sample)))
+}
+
+/// What the first bytes tell.
+struct Beginning {
+    dialect: CsvDialect,
+    /// The text after the lines that are passed over.
+    text: Vec<u8>,
+}
+
+impl CsvFile<'_> {
+    fn beginning(&self) -> Result<Beginning, String> {
+        let told = self.told;
+        let line = |option: &str| yaml_line(self.location, option);
+        let encoding = match told.encoding {
+            Some(encoding) => encoding,
+            None => TextEncoding::recognise(&beginning_of((self.open)()?, self.compression, BEGINNING_BYTES)?)
+                .map_err(|reason| match reason.as_str() {
+                    "it is no text" => reason,
+                    _ => format!("{reason}; write {}", line("encoding: latin-1")),
+                })?,
+        };
+        let mut form = TextForm { encoding, skip_lines: told.skip.unwrap_or_default() };
+        let mut text = self.text(form)?;
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return Err("the file is empty: it has no header".to_owned());
+        }
+        if text.contains(&0) {
+            return Err("it is no text".to_owned());
+        }
+        let mut delimiter = self.delimiter;
+        if let (Some(named), None, None) = (excel_delimiter(&text), told.delimiter, told.skip) {
+            delimiter = Some(named);
+            form.skip_lines = 1;
+            text = self.text(form)?;
+        }
+        let known = told.delimiter.or(delimiter);
+        let found = known.unwrap_or_else(|| delimiter_of(&text));
+        let dialect = CsvDialect { form, ..CsvDialect::new(found, told) };
+        let candidates = known.map_or_else(|| DELIMITERS.to_vec(), |known| vec![known]);
+        if told.skip.is_none()
+            && told.comment.is_none()
+            && told.ragged.is_none()
+            && let Some(lines) = preamble(&text, found, &candidates, dialect.quote)
+        {
+            let option = line(&format!("skip: {}", form.skip_lines + lines));
+            let are = if lines == 1 { "its first line is" } else { "its first lines are" };
+            return Err(format!("{are} no part of the table, which begins after line {lines}; write {option}"));
+        }
+        Ok(Beginning { dialect, text })
+    }
+
+    /// The first bytes as text.
+    fn text(&self, form: TextForm) -> Result<Vec<u8>, String> {
+        let allowance = Allowance::of(usize::MAX);
+        let text = open_text((self.open)()?, self.compression, form, allowance)?;
+        let mut beginning = Vec::new();
+        text.take(BEGINNING_BYTES).read_to_end(&mut beginning).map_err(|error| problem_of(&error, self.compression))?;
+        Ok(beginning)
+    }
+
+    fn probed(
+        &self,
+        dialect: CsvDialect,
+        header: &[String],
+        columns: &ColumnTypes,
+        rows: Option<u64>,
+        row_bytes: Option<u64>,
+    ) -> Result<Probed, String> {
+        let names =
+            if dialect.has_header { column_names(header) } else { column_names(&vec![String::new(); header.len()]) };
+        let told = &self.told.columns;
+        if let Some(unknown) = told.keys().find(|column| !names.contains(column)) {
+            let names = names.join(", ");
+            return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
+        }
+        let as_told = |(name, found): (&String, &DataType)| {
+            told.get(name).map_or_else(|| found.clone(), |column| column.data_type())
+        };
+        let types: Vec<DataType> = names.iter().zip(&columns.types).map(as_told).collect();
+        let marked: BTreeSet<String> = columns.marked(&names).cloned().collect();
+        Ok(Probed { rows, row_bytes, marked, ..Probed::new(Shape::Csv(dialect), schema_of(&names, &types)) })
+    }
+
+    /// What is wrong with the file, for people, with what the owner should write where that helps.
+    fn reason_of(&self, error: &ArrowError, beginning: &Beginning) -> String {
+        let reason = reason_of(error, self.compression);
+        let dialect = &beginning.dialect;
+        match advice(&beginning.text, dialect.delimiter, dialect.quote) {
+            Some(option) if reason.contains("incorrect number of fields") => {
+                format!("{reason}; write {}", yaml_line(self.location, &option))
+            }
+            _ => reason,
+        }
+    }
+}
+
+fn schema_of(names: &[String], types: &[DataType]) -> SchemaRef {
+    let columns = names.iter().zip(types).map(|(name, data_type)| text_column(name, data_type.clone()));
+    Arc::new(Schema::new(columns.collect::<Vec<_>>()))
+}
+
+/// The delimiter of a first line `sep=;`, which Excel writes and reads.
+fn excel_delimiter(text: &[u8]) -> Option<u8> {
+    let line = text.split(|byte| *byte == b'\n').next()?.trim_ascii_end();
+    match line.strip_prefix(b"sep=")? {
+        [delimiter] => Some(*delimiter),
+        _ => None,
+    }
 }
 
 /// The delimiter that stands most often in the first line, outside quotes.
@@ -136,30 +223,46 @@ fn delimiter_of(start: &[u8]) -> u8 {
 }
 
 /// A reader of files that are written in `dialect`.
-pub(crate) fn written_as(builder: ReaderBuilder, dialect: CsvDialect) -> ReaderBuilder {
-    let mut builder = builder.with_delimiter(dialect.delimiter).with_quote(dialect.quote);
+pub(crate) fn written_as(builder: ReaderBuilder, dialect: &CsvDialect) -> ReaderBuilder {
+    let mut builder = builder
+        .with_delimiter(dialect.delimiter)
+        .with_quote(dialect.quote)
+        .with_truncated_rows(dialect.ragged.is_some());
     if let Some(comment) = dialect.comment {
         builder = builder.with_comment(comment);
     }
-    match dialect.null().and_then(null_pattern) {
+    match dialect.nulls.as_deref().and_then(null_pattern) {
         Some(null) => builder.with_null_regex(null),
         None => builder,
     }
 }
 
-/// The text for null, or nothing at all.
-fn null_pattern(null: &str) -> Option<Regex> {
-    Regex::new(&format!("^(?:{})?$", regex::escape(null))).ok()
+/// The rows of `text` as a reader of `dialect` takes them, with so many `columns`.
+pub(crate) fn rows_of(
+    text: BufReader<Box<dyn Read + Send>>,
+    columns: usize,
+    dialect: &CsvDialect,
+) -> Box<dyn BufRead + Send> {
+    match dialect.ragged {
+        Some(RaggedRows::Trim) => Box::new(TrimmedRows::new(text, columns, dialect.delimiter, dialect.quote)),
+        _ => Box::new(text),
+    }
+}
+
+/// One of the texts for null, or nothing at all.
+fn null_pattern(nulls: &[String]) -> Option<Regex> {
+    let texts: Vec<String> = nulls.iter().map(|text| regex::escape(text)).collect();
+    Regex::new(&format!("^(?:{})?$", texts.join("|"))).ok()
 }
 
 /// The values of the first line; without a header as many names as it has values.
 pub(crate) fn header_of(
     file: File,
     compression: Compression,
-    dialect: CsvDialect,
+    dialect: &CsvDialect,
     allowance: Allowance,
 ) -> Result<Vec<String>, String> {
-    let text = open_text(file, compression, allowance)?;
+    let text = open_text(file, compression, dialect.form, allowance)?;
     let mut format =
         Format::default().with_header(dialect.has_header).with_delimiter(dialect.delimiter).with_quote(dialect.quote);
     if let Some(comment) = dialect.comment {
@@ -202,43 +305,6 @@ fn rows_at(mut file: File, position: u64, rows: ReaderBuilder) -> Option<RecordB
     rows.build_buffered(text).ok()?.next()?.ok()
 }
 
-fn learn(types: &mut [DataType], sample: &RecordBatch) {
-    for (data_type, column) in types.iter_mut().zip(sample.columns()) {
-        let Some(values) = column.as_any().downcast_ref::<StringArray>() else { continue };
-        for value in values.iter().flatten() {
-            if *data_type == DataType::Utf8 {
-                break;
-            }
-            *data_type = wider(data_type, &type_of(value), Bend::ToText).unwrap_or(DataType::Utf8);
-        }
-    }
-}
-
-/// The narrowest type that the reader parses `value` as.
-fn type_of(value: &str) -> DataType {
-    let digits = value.strip_prefix('-').unwrap_or(value);
-    // A number with leading zeros is a code, and a number would lose them.
-    let is_code = digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let is_padded = value.trim().len() != value.len();
-    let is_word = digits.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false") {
-        DataType::Boolean
-    } else if is_code || is_padded || value.starts_with('+') || (is_word && !matches!(digits, "NaN" | "nan" | "inf")) {
-        DataType::Utf8
-    } else if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Digits beyond 64 bits stay text, exactly.
-        if Int64Type::parse(value).is_some() { DataType::Int64 } else { DataType::Utf8 }
-    } else if Float64Type::parse(value).is_some() {
-        DataType::Float64
-    } else if value.len() == 10 && Date32Type::parse(value).is_some() {
-        DataType::Date32
-    } else if value.len() > 10 && TimestampMicrosecondType::parse(value).is_some() {
-        TEXT_TIMESTAMP
-    } else {
-        DataType::Utf8
-    }
-}
-
 fn row_bytes(sample: &RecordBatch) -> u64 {
     let text: usize = sample
         .columns()
@@ -265,33 +331,6 @@ fn reason_of(error: &ArrowError, compression: Compression) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_tell_their_type() {
-        let cases = [
-            ("12", DataType::Int64),
-            ("-7", DataType::Int64),
-            ("0", DataType::Int64),
-            ("007", DataType::Utf8),
-            ("99999999999999999999", DataType::Utf8),
-            ("1.5", DataType::Float64),
-            ("-1e3", DataType::Float64),
-            ("NaN", DataType::Float64),
-            ("infinity", DataType::Utf8),
-            ("True", DataType::Boolean),
-            ("2024-02-29", DataType::Date32),
-            ("2024-02-30", DataType::Utf8),
-            ("2024-02-29 10:00:00", TEXT_TIMESTAMP),
-            ("2024-02-29T10:00:00.123456Z", TEXT_TIMESTAMP),
-            ("-", DataType::Utf8),
-            (" 1", DataType::Utf8),
-            ("+1", DataType::Utf8),
-            ("NA", DataType::Utf8),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(type_of(value), expected, "{value}");
-        }
-    }
 
     #[test]
     fn the_first_line_tells_the_delimiter() {

@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use super::super::json_array::ArrayElements;
 use super::super::kind::Compression;
 use super::super::limits::FileLimits;
-use super::super::text::{Allowance, first_byte, open_text, problem_of};
+use super::super::text::{Allowance, TextForm, first_byte, open_text, problem_of};
 use super::super::widen::{Bend, wider};
 use super::{Probed, Shape, text_column};
 
 /// Looks into a JSON file.
 pub(super) fn probe(file: File, compression: Compression, limits: &FileLimits) -> Result<Probed, String> {
-    let mut text = open_text(file, compression, Allowance::of(limits.row_bytes_max))?;
+    let mut text = open_text(file, compression, TextForm::default(), Allowance::of(limits.row_bytes_max))?;
     match first_byte(&mut text).map_err(|error| problem_of(&error, compression))? {
         Some(b'[') => probe_objects(ArrayElements::of(text), compression, limits),
         Some(b'{') => probe_objects(text, compression, limits),
@@ -50,11 +50,9 @@ fn probe_objects(text: impl BufRead, compression: Compression, limits: &FileLimi
     }
     let row_bytes = (objects.byte_offset() / rows.max(1)) as u64;
     Ok(Probed {
-        shape: Shape::Json,
-        schema: Arc::new(Schema::new(columns.fields)),
         rows: is_all.then_some(rows as u64),
         row_bytes: Some(row_bytes),
-        statistics: None,
+        ..Probed::new(Shape::Json, Arc::new(Schema::new(columns.fields)))
     })
 }
 

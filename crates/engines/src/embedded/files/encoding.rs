@@ -1,0 +1,243 @@
+//! The encoding of a text file: declared by the owner, marked in the file, or certain from its bytes; and its conversion
+//! to UTF-8 while it is read.
+//!
+//! Bytes beyond ASCII mean different letters in different encodings, and no statistics tell `è` of Latin-1 from `č` of
+//! Latin-2. So a file that is not UTF-8 is recognised without a declaration only if all of its such bytes are letters that
+//! the encodings of Europe's Latin scripts have in common (`ä`, `é`, `ß`, …), each between letters of ASCII. Where another
+//! byte follows later, reading fails.
+
+use std::io::{self, BufRead, Read};
+
+use encoding_rs::{
+    DecoderResult, Encoding, ISO_8859_2, ISO_8859_15, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1250, WINDOWS_1252,
+    WINDOWS_1254, WINDOWS_1257,
+};
+
+/// How the characters of a text file are written as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TextEncoding {
+    encoding: &'static Encoding,
+    /// Recognised, so that only bytes are read whose meaning is certain.
+    is_recognised: bool,
+}
+
+impl Default for TextEncoding {
+    fn default() -> Self {
+        Self { encoding: UTF_8, is_recognised: false }
+    }
+}
+
+/// Encodings of Latin scripts that a byte must mean the same in.
+const LATIN: [&Encoding; 6] = [WINDOWS_1252, ISO_8859_15, ISO_8859_2, WINDOWS_1250, WINDOWS_1254, WINDOWS_1257];
+/// Bytes without which nothing is said about UTF-16.
+const UTF_16_BYTES_MIN: usize = 8;
+
+impl TextEncoding {
+    /// Reads a name such as `utf-8`, `latin-1`, `windows-1252`, `utf-16` or `shift_jis`.
+    pub fn parse(name: &str) -> Option<Self> {
+        let folded = name.trim().to_ascii_lowercase();
+        let label = match folded.as_str() {
+            "utf-16" | "utf16" => "utf-16le",
+            other => match other.strip_prefix("latin-") {
+                Some(number) => &format!("latin{number}"),
+                None => other,
+            },
+        };
+        let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
+        Some(Self { encoding, is_recognised: false })
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        if self.encoding == WINDOWS_1252 { "latin-1" } else { self.encoding.name() }
+    }
+
+    /// Whether it was recognised by its bytes.
+    pub(crate) fn is_recognised(self) -> bool {
+        self.is_recognised
+    }
+
+    /// The encoding of a text that begins with `sample`. The error says where it is uncertain.
+    pub(crate) fn recognise(sample: &[u8]) -> Result<Self, String> {
+        if let Some((encoding, _)) = Encoding::for_bom(sample) {
+            return Ok(Self { encoding, is_recognised: false });
+        }
+        if sample.contains(&0) {
+            return utf_16(sample).ok_or_else(|| "it is no text".to_owned());
+        }
+        match std::str::from_utf8(sample) {
+            Ok(_) => Ok(Self::default()),
+            // The sample may end within a character.
+            Err(error) if error.error_len().is_none() => Ok(Self::default()),
+            Err(error) => match sample.iter().enumerate().find(|(position, _)| !is_certain_at(sample, *position)) {
+                None => Ok(Self { encoding: WINDOWS_1252, is_recognised: true }),
+                Some((position, byte)) => {
+                    let position = position.max(error.valid_up_to());
+                    Err(format!("it is not UTF-8 text, and byte {byte:#04x} at {position} does not tell its encoding"))
+                }
+            },
+        }
+    }
+
+    /// `text` as UTF-8.
+    pub(crate) fn decoded<'a>(self, text: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
+        if self.encoding == UTF_8 {
+            return Box::new(text);
+        }
+        Box::new(Decoded {
+            inner: text,
+            encoding: self,
+            decoder: self.encoding.new_decoder_with_bom_removal(),
+            input: vec![0; BUFFER_BYTES],
+            output: Vec::with_capacity(BUFFER_BYTES * 3 + 16),
+            given: 0,
+            has_ended: false,
+        })
+    }
+}
+
+/// UTF-16 without a mark: of Western text nearly each second byte is zero.
+fn utf_16(sample: &[u8]) -> Option<TextEncoding> {
+    let zeros = |offset: usize| sample.iter().skip(offset).step_by(2).filter(|byte| **byte == 0).count();
+    let (even, odd, half) = (zeros(0), zeros(1), sample.len() / 2);
+    if sample.len() < UTF_16_BYTES_MIN {
+        return None;
+    }
+    let encoding = match () {
+        () if even == 0 && odd * 10 >= half * 9 => UTF_16LE,
+        () if odd == 0 && even * 10 >= half * 9 => UTF_16BE,
+        () => return None,
+    };
+    let (_, has_errors) = encoding.decode_without_bom_handling(&sample[..half * 2]);
+    (!has_errors).then_some(TextEncoding { encoding, is_recognised: false })
+}
+
+/// Whether the byte means the same letter in all [`LATIN`] encodings.
+fn is_common_letter(byte: u8) -> bool {
+    let letter = |encoding: &'static Encoding| encoding.decode_without_bom_handling(&[byte]).0.chars().next();
+    byte.is_ascii() || {
+        let first = letter(LATIN[0]);
+        first.is_some_and(char::is_alphabetic) && LATIN.iter().all(|encoding| letter(encoding) == first)
+    }
+}
+
+/// Whether there is no doubt about the byte at `position`: a common letter beside a letter of ASCII, and alone.
+fn is_certain_at(sample: &[u8], position: usize) -> bool {
+    let byte = sample[position];
+    if byte.is_ascii() {
+        return true;
+    }
+    let before = position.checked_sub(1).map(|place| sample[place]);
+    let after = sample.get(position + 1).copied();
+    let is_letter = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphabetic());
+    let is_foreign = |byte: Option<u8>| byte.is_some_and(|byte| !byte.is_ascii());
+    is_common_letter(byte) && (is_letter(before) || is_letter(after)) && !is_foreign(before) && !is_foreign(after)
+}
+
+/// Bytes that are converted at once.
+const BUFFER_BYTES: usize = 16 << 10;
+
+/// A text as UTF-8.
+struct Decoded<R> {
+    inner: R,
+    encoding: TextEncoding,
+    decoder: encoding_rs::Decoder,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Bytes of the output that were given on.
+    given: usize,
+    has_ended: bool,
+}
+
+impl<R: Read> Decoded<R> {
+    fn fill(&mut self) -> io::Result<()> {
+        let read = self.inner.read(&mut self.input)?;
+        let input = &self.input[..read];
+        self.has_ended = read == 0;
+        if self.encoding.is_recognised
+            && let Some(byte) = input.iter().find(|byte| !is_common_letter(**byte))
+        {
+            return Err(invalid(format!(
+                "byte {byte:#04x} means another letter in each encoding; declare the encoding of the table"
+            )));
+        }
+        self.output.clear();
+        self.given = 0;
+        let needed = self.decoder.max_utf8_buffer_length_without_replacement(input.len()).unwrap_or(BUFFER_BYTES * 4);
+        self.output.resize(needed, 0);
+        let (result, _, written) =
+            self.decoder.decode_to_utf8_without_replacement(input, &mut self.output, self.has_ended);
+        self.output.truncate(written);
+        match result {
+            DecoderResult::InputEmpty => Ok(()),
+            DecoderResult::OutputFull => Err(invalid("it cannot be converted to UTF-8".to_owned())),
+            DecoderResult::Malformed(..) => Err(invalid(format!("it is not {} text", self.encoding.name()))),
+        }
+    }
+}
+
+impl<R: Read> Read for Decoded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.output.len() && !self.has_ended {
+            self.fill()?;
+        }
+        let count = buffer.len().min(self.output.len() - self.given);
+        buffer[..count].copy_from_slice(&self.output[self.given..self.given + count]);
+        self.given += count;
+        Ok(count)
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Passes over `count` lines.
+pub(crate) fn skip_lines(text: &mut impl BufRead, count: usize) -> io::Result<()> {
+    for _ in 0..count {
+        text.skip_until(b'\n')?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<String, String> {
+        let encoding = TextEncoding::recognise(bytes)?;
+        let mut text = String::new();
+        encoding.decoded(bytes).read_to_string(&mut text).map_err(|error| error.to_string())?;
+        Ok(text)
+    }
+
+    #[test]
+    fn what_is_certain_is_recognised() {
+        assert_eq!(read("Zürich".as_bytes()), Ok("Zürich".to_owned()));
+        assert_eq!(read(b"Z\xFCrich;K\xF6ln;Orl\xE9ans"), Ok("Zürich;Köln;Orléans".to_owned()));
+        let utf_16: Vec<u8> = "a;Zürich\r\n1;2".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(read(&utf_16), Ok("a;Zürich\r\n1;2".to_owned()));
+        assert_eq!(read(&[b"\xFF\xFE", utf_16.as_slice()].concat()), Ok("a;Zürich\r\n1;2".to_owned()));
+    }
+
+    #[test]
+    fn what_is_uncertain_is_refused() {
+        // French, Czech, Russian and what DOS wrote.
+        for bytes in [&b"m\xE8re"[..], b"\xE8esk\xFD", b"\xCC\xEE\xF1\xEA\xE2\xE0", b"Z\x81rich"] {
+            assert!(read(bytes).unwrap_err().contains("does not tell its encoding"), "{bytes:?}");
+        }
+        assert_eq!(read(b"\x00\x01\x02\x03PK"), Err("it is no text".to_owned()));
+        let late = TextEncoding::recognise(b"Z\xFCrich").unwrap();
+        let error = late.decoded(&b"Z\xFCrich m\xE8re"[..]).read_to_string(&mut String::new()).unwrap_err();
+        assert!(error.to_string().contains("declare the encoding"), "{error}");
+    }
+
+    #[test]
+    fn names_of_encodings_are_read() {
+        for name in ["utf-8", "latin-1", "Latin1", "windows-1252", "cp1251", "utf-16", "utf-16be", "shift_jis"] {
+            assert!(TextEncoding::parse(name).is_some(), "{name}");
+        }
+        assert_eq!(TextEncoding::parse("latin-1"), TextEncoding::parse("windows-1252"));
+        assert_eq!(TextEncoding::parse("ebcdic"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Files that lie in a database's folders and are no tables of it, and what to do about each kind.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+
+/// Names of files of one kind that are shown.
+const NAMES_SHOWN_MAX: usize = 3;
+/// Files at most that are opened to tell their kind.
+const OPENED_MAX: usize = 64;
+
+/// Why a file is no table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    Sqlite,
+    DuckDb,
+    OldWorkbook,
+    Columnar,
+    Archive,
+    Document,
+    Database,
+    Unknown,
+}
+
+impl Reason {
+    /// What the files are, and what their owner can do.
+    fn told(self, first: &str) -> String {
+        match self {
+            Self::Sqlite => format!(
+                "SQLite: a database of its own; serve it beside this one (tidegate serve . {first}) or write sqlite: \
+                 {first} under databases"
+            ),
+            Self::DuckDb => "DuckDB: not read; write its tables as Parquet (COPY t TO 't.parquet')".to_owned(),
+            Self::OldWorkbook => "workbook of a format that is not read; save it as .xlsx, .ods or .csv".to_owned(),
+            Self::Columnar => "format that is not read; convert it to Parquet".to_owned(),
+            Self::Archive => "archive: not looked into; unpack it".to_owned(),
+            Self::Document => "document: no table".to_owned(),
+            Self::Database => "database of a format that is not read; write its tables as CSV or Parquet".to_owned(),
+            Self::Unknown => "no format that is read".to_owned(),
+        }
+    }
+}
+
+const ENDINGS: &[(&str, Reason)] = &[
+    ("sqlite", Reason::Sqlite),
+    ("sqlite3", Reason::Sqlite),
+    ("db3", Reason::Sqlite),
+    ("gpkg", Reason::Sqlite),
+    ("duckdb", Reason::DuckDb),
+    ("ddb", Reason::DuckDb),
+    ("xls", Reason::OldWorkbook),
+    ("xlsb", Reason::OldWorkbook),
+    ("numbers", Reason::OldWorkbook),
+    ("orc", Reason::Columnar),
+    ("avro", Reason::Columnar),
+    ("dta", Reason::Columnar),
+    ("sav", Reason::Columnar),
+    ("sas7bdat", Reason::Columnar),
+    ("rds", Reason::Columnar),
+    ("rdata", Reason::Columnar),
+    ("h5", Reason::Columnar),
+    ("hdf5", Reason::Columnar),
+    ("pkl", Reason::Columnar),
+    ("xml", Reason::Columnar),
+    ("zip", Reason::Archive),
+    ("tar", Reason::Archive),
+    ("tgz", Reason::Archive),
+    ("7z", Reason::Archive),
+    ("rar", Reason::Archive),
+    ("mdb", Reason::Database),
+    ("accdb", Reason::Database),
+    ("dbf", Reason::Database),
+    ("sql", Reason::Database),
+    ("dump", Reason::Database),
+    ("pdf", Reason::Document),
+    ("doc", Reason::Document),
+    ("docx", Reason::Document),
+    ("odt", Reason::Document),
+    ("ppt", Reason::Document),
+    ("pptx", Reason::Document),
+    ("txt", Reason::Document),
+    ("md", Reason::Document),
+    ("html", Reason::Document),
+    ("htm", Reason::Document),
+    ("rtf", Reason::Document),
+    ("png", Reason::Document),
+    ("jpg", Reason::Document),
+    ("jpeg", Reason::Document),
+    ("svg", Reason::Document),
+    ("yaml", Reason::Document),
+    ("yml", Reason::Document),
+    ("toml", Reason::Document),
+];
+
+/// What beside a database belongs to it, or is being written: not worth a word.
+const SILENT_ENDINGS: &[&str] = &["tmp", "part", "crc", "lock", "wal", "shm", "journal", "bak", "swp"];
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Files {
+    count: usize,
+    names: Vec<String>,
+}
+
+/// The files that are no tables, by why they are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    by_reason: BTreeMap<Reason, Files>,
+    opened: usize,
+}
+
+impl Skipped {
+    /// Counts the file at `location`; `open` opens it, where only its beginning tells what it is.
+    pub(crate) fn add(&mut self, location: &str, open: impl FnOnce() -> Option<File>) {
+        let file_name = location.rsplit('/').next().unwrap_or(location);
+        let ending = file_name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+        let ending = ending.as_deref().unwrap_or_default();
+        // Spark and others keep their own books in files called _SUCCESS; SQLite keeps -wal beside its file.
+        let is_silent =
+            SILENT_ENDINGS.iter().any(|silent| ending == *silent || ending.ends_with(&format!("-{silent}")));
+        if file_name.starts_with('_') || file_name.starts_with('~') || file_name.ends_with('~') || is_silent {
+            return;
+        }
+        let known = ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, reason)| *reason);
+        let reason = known.unwrap_or_else(|| self.looked_into(open));
+        let files = self.by_reason.entry(reason).or_default();
+        files.count += 1;
+        if files.names.len() < NAMES_SHOWN_MAX {
+            files.names.push(location.to_owned());
+        }
+    }
+
+    /// What the first bytes of a file say, whose name says nothing.
+    fn looked_into(&mut self, open: impl FnOnce() -> Option<File>) -> Reason {
+        if self.opened == OPENED_MAX {
+            return Reason::Unknown;
+        }
+        self.opened += 1;
+        let mut beginning = Vec::new();
+        let read = open().and_then(|file| file.take(16).read_to_end(&mut beginning).ok());
+        match read {
+            Some(16) if beginning == b"SQLite format 3\0" => Reason::Sqlite,
+            Some(16) if &beginning[8..12] == b"DUCK" => Reason::DuckDb,
+            _ => Reason::Unknown,
+        }
+    }
+
+    /// A line for each reason.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.by_reason.iter().map(|(reason, files)| {
+            let names = files.names.join(", ");
+            let more = match files.count - files.names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let first = files.names.first().map(String::as_str).unwrap_or_default();
+            format!("skipped {names}{more}: {}", reason.told(first))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_skipped_is_counted_by_its_reason() {
+        let mut skipped = Skipped::default();
+        for location in ["a.pdf", "b.docx", "sub/c.md", "d.txt", "shop.sqlite", "old.xls", "_SUCCESS", "x.csv.tmp"] {
+            skipped.add(location, || None);
+        }
+        let lines: Vec<String> = skipped.lines().collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].starts_with("skipped shop.sqlite: SQLite: a database of its own"), "{lines:?}");
+        assert!(lines[1].contains("save it as .xlsx"), "{lines:?}");
+        assert_eq!(lines[2], "skipped a.pdf, b.docx, sub/c.md and 1 more: document: no table");
+    }
+
+    #[test]
+    fn a_database_is_known_by_its_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut skipped = Skipped::default();
+        for (name, bytes) in
+            [("a.db", &b"SQLite format 3\0 and more"[..]), ("b.db", b"12345678DUCK....more"), ("c", b"x")]
+        {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            skipped.add(name, || File::open(&path).ok());
+        }
+        let reasons: Vec<Reason> = skipped.by_reason.keys().copied().collect();
+        assert_eq!(reasons, [Reason::Sqlite, Reason::DuckDb, Reason::Unknown]);
+    }
+}

@@ -1,0 +1,191 @@
+//! Forms of queries and of FROM, each turned into one that DataFusion has, or refused with what to write instead.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{Result, not_impl_err, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, Query,
+    Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+};
+
+use super::set_returning::{list_function, set_returning};
+use crate::syntax::call;
+
+/// Rewrites `query` itself, not those inside of it.
+pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
+    if let Some(fetch) = query.fetch.take() {
+        fetch_as_limit(query, fetch)?;
+    }
+    match query.body.as_mut() {
+        SetExpr::Select(select) => rewrite_select(select),
+        _ => Ok(()),
+    }
+}
+
+fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
+    if fetch.with_ties {
+        return not_impl_err!(
+            "FETCH … WITH TIES; instead number the rows in a subquery with rank() OVER (ORDER BY …) AS place, and \
+             choose WHERE place <= n"
+        );
+    }
+    if fetch.percent {
+        return plan_err!("FETCH takes a number of rows, not PERCENT; write LIMIT n");
+    }
+    let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
+    match &mut query.limit_clause {
+        None => {
+            query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: vec![] })
+        }
+        Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+        Some(_) => return plan_err!("LIMIT and FETCH stand in one query; leave one out"),
+    }
+    Ok(())
+}
+
+fn rewrite_select(select: &mut Select) -> Result<()> {
+    if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
+        && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
+    {
+        // One group of all rows, which is what aggregates alone mean.
+        expressions.clear();
+    }
+    name_values_of_rows(select);
+    Ok(())
+}
+
+/// The rows of `jsonb_array_elements(…) AS x` have one column, `value`, and `x` alone means it.
+fn name_values_of_rows(select: &mut Select) {
+    let factors = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
+    if !aliases.is_empty() {
+        // It never breaks off.
+        let _ = VisitMut::visit(select, &mut WholeRow { aliases });
+    }
+}
+
+fn alias_of_values(factor: &TableFactor) -> Option<String> {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias: Some(alias), args: Some(_), .. }
+        | TableFactor::Function { name, alias: Some(alias), .. } => (name, alias),
+        _ => return None,
+    };
+    let function = set_returning(&name.to_string().to_lowercase())?;
+    let is_value = function.columns == ["value"] && alias.columns.is_empty() && alias.name.value != "value";
+    is_value.then(|| alias.name.value.clone())
+}
+
+struct WholeRow {
+    aliases: Vec<String>,
+}
+
+impl VisitorMut for WholeRow {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
+                && self.aliases.contains(&name.value)
+            {
+                let alias = name.clone();
+                *item = SelectItem::ExprWithAlias { expr: Expr::Identifier(alias.clone()), alias };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Identifier(name) = expression
+            && self.aliases.contains(&name.value)
+        {
+            *expression = Expr::CompoundIdentifier(vec![name.clone(), Ident::new("value")]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives functions in FROM one form, and lets them refer to tables before them, as PostgreSQL does without LATERAL.
+pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
+    if let TableFactor::Table { args: Some(_), sample: Some(_), .. } = factor {
+        return plan_err!("TABLESAMPLE takes a table, not a function; write WHERE random() < 0.1");
+    }
+    let (name, args, with_ordinality, alias) = match factor {
+        TableFactor::Table { name, args: Some(args), with_ordinality, alias, .. }
+            if set_returning(&name.to_string().to_lowercase()).is_some() =>
+        {
+            (name.clone(), args.args.clone(), *with_ordinality, alias.clone())
+        }
+        TableFactor::Function { name, args, with_ordinality, alias, .. } => {
+            (name.clone(), args.clone(), *with_ordinality, alias.clone())
+        }
+        TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
+            let args = array_exprs.iter().cloned().map(|array| FunctionArg::Unnamed(FunctionArgExpr::Expr(array)));
+            (vec![Ident::new("unnest")].into(), args.collect(), *with_ordinality, alias.clone())
+        }
+        _ => return Ok(()),
+    };
+    let lateral = args.visit(&mut FindsColumns).is_break();
+    *factor = TableFactor::Function { lateral, name, args, with_ordinality, alias };
+    Ok(())
+}
+
+struct FindsColumns;
+
+impl Visitor for FindsColumns {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Functions that return rows in an expression: their lists become rows.
+pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
+    if let Expr::Function(function) = &*expression
+        && let Some(rewritten) = rows_in_expression(function)?
+    {
+        *expression = rewritten;
+    }
+    Ok(())
+}
+
+/// Subqueries in forms that are not planned.
+pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
+    match expression {
+        Expr::Exists { subquery, .. } => {
+            if let SetExpr::Select(select) = subquery.body.as_mut()
+                && select.projection.is_empty()
+            {
+                select.projection.push(SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false))));
+            }
+        }
+        Expr::InSubquery { subquery, .. } if matches!(*subquery.body, SetExpr::Values(_)) => {
+            super::parse::select_from(subquery)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn rows_in_expression(function: &Function) -> Result<Option<Expr>> {
+    let name = function.name.to_string().to_lowercase();
+    let Some(known) = set_returning(&name) else { return Ok(None) };
+    if known.columns.len() > 1 {
+        return not_impl_err!("{name} in an expression; write it in FROM: FROM …, {name}(…) AS t(key, value)");
+    }
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    let mut args = Vec::new();
+    for arg in &list.args {
+        match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => args.push(arg.clone()),
+            other => return plan_err!("{name} takes values, not {other}"),
+        }
+    }
+    Ok(Some(call("unnest", vec![call(&list_function(&name), args)])))
+}

@@ -1,0 +1,200 @@
+//! Set-returning functions in FROM: their lists become rows.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
+use datafusion::common::{NullHandling, UnnestOptions};
+use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
+use datafusion::functions_nested::expr_fn::{cardinality, gen_series};
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::sql::sqlparser::ast::{
+    self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
+};
+
+use super::sample;
+use super::set_returning::{list_function, set_returning};
+use crate::syntax::call;
+
+/// Plans set-returning functions, samples, and aliases for some of a table's columns.
+#[derive(Debug)]
+pub(super) struct FromPlanner;
+
+impl RelationPlanner for FromPlanner {
+    fn plan_relation(
+        &self,
+        mut relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        if let Some(sample) = take_sample(&mut relation) {
+            let plan = sample::sampled(context.plan(relation)?, &sample)?;
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
+        }
+        if let Some(alias) = take_partial_alias(&mut relation) {
+            let plan = with_some_names(context.plan(relation)?, &alias)?;
+            let alias = TableAlias { columns: Vec::new(), ..alias };
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
+        }
+        let TableFactor::Function { name, args, with_ordinality, alias, lateral } = relation else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let function = name.to_string().to_lowercase();
+        if function != "unnest" && set_returning(&function).is_none() {
+            let original = TableFactor::Function { lateral, name, args, with_ordinality, alias };
+            return Ok(RelationPlanning::Original(Box::new(original)));
+        }
+        let args = args.into_iter().map(argument).collect::<Result<Vec<_>>>()?;
+        let call = Call { function, args, with_ordinality, alias };
+        let plan = call.plan(context)?;
+        let alias = call.alias.map_or_else(|| Ident::new(call.function), |alias| alias.name);
+        let alias = TableAlias { name: alias, columns: Vec::new(), explicit: true, at: None };
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))))
+    }
+}
+
+fn take_sample(relation: &mut TableFactor) -> Option<TableSample> {
+    let sample = match relation {
+        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.take()?,
+        _ => return None,
+    };
+    match sample {
+        TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample) => Some(*sample),
+    }
+}
+
+/// The alias of a table that names columns; PostgreSQL lets the last ones keep their names.
+fn take_partial_alias(relation: &mut TableFactor) -> Option<TableAlias> {
+    let alias = match relation {
+        TableFactor::Table { alias, args: None, .. } | TableFactor::Derived { alias, lateral: false, .. } => alias,
+        _ => return None,
+    };
+    if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) { alias.take() } else { None }
+}
+
+fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns();
+    if alias.columns.len() > columns.len() {
+        let (table, has, given) = (&alias.name, columns.len(), alias.columns.len());
+        return plan_err!("{table} has {has} columns, but {given} names are given");
+    }
+    let named = columns.into_iter().enumerate().map(|(index, column)| {
+        let name = alias.columns.get(index).map_or_else(|| column.name.clone(), |given| given.name.value.clone());
+        Expr::Column(column).alias(name)
+    });
+    LogicalPlanBuilder::from(plan).project(named)?.build()
+}
+
+fn argument(argument: FunctionArg) -> Result<ast::Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Ok(expression),
+        other => plan_err!("a function in FROM takes values, not {other}"),
+    }
+}
+
+/// A function in FROM.
+struct Call {
+    function: String,
+    args: Vec<ast::Expr>,
+    with_ordinality: bool,
+    alias: Option<TableAlias>,
+}
+
+impl Call {
+    fn plan(&self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        if let Some(plan) = self.streamed(context)? {
+            return Ok(plan);
+        }
+        let none = DFSchema::empty();
+        let mut lists = Vec::new();
+        if self.function == "unnest" {
+            for array in &self.args {
+                lists.push(context.sql_to_expr(array.clone(), &none)?);
+            }
+        } else {
+            lists.push(context.sql_to_expr(call(&list_function(&self.function), self.args.clone()), &none)?);
+        }
+        let mut outputs: Vec<(String, Expr)> = Vec::new();
+        for index in 0..lists.len() {
+            let rows = Expr::Column(Column::new_unqualified(format!("rows {index}")));
+            match set_returning(&self.function).map(|function| function.columns) {
+                Some(columns @ [_, _, ..]) => {
+                    outputs.extend(columns.iter().map(|name| ((*name).to_owned(), get_field(rows.clone(), *name))));
+                }
+                Some([only]) => outputs.push(((*only).to_owned(), rows)),
+                _ => outputs.push((self.own_name(lists.len() == 1), rows)),
+            }
+        }
+        if self.with_ordinality {
+            let position = Expr::Column(Column::new_unqualified(format!("rows {}", lists.len())));
+            outputs.push(("ordinality".to_owned(), position));
+            lists.push(positions(&lists));
+        }
+        self.rows(lists, outputs)
+    }
+
+    /// The rows of `lists`, side by side, as `outputs`.
+    fn rows(&self, lists: Vec<Expr>, outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
+        let names: Vec<String> = (0..lists.len()).map(|index| format!("rows {index}")).collect();
+        let columns = names.iter().map(Column::new_unqualified).collect();
+        let lists = lists.into_iter().zip(&names).map(|(list, name)| list.alias(name));
+        let options = UnnestOptions::new().with_null_handling(NullHandling::Drop);
+        LogicalPlanBuilder::empty(true)
+            .project(lists)?
+            .unnest_columns_with_options(columns, options)?
+            .project(self.named(outputs)?)?
+            .build()
+    }
+
+    /// The name of a column that has none of its own.
+    fn own_name(&self, is_only: bool) -> String {
+        match &self.alias {
+            Some(alias) if is_only => alias.name.value.clone(),
+            _ => self.function.clone(),
+        }
+    }
+
+    /// `outputs` with the names that the alias gives them, of which there may be fewer.
+    fn named(&self, outputs: Vec<(String, Expr)>) -> Result<Vec<Expr>> {
+        let given = self.alias.as_ref().map_or(&[][..], |alias| alias.columns.as_slice());
+        if given.len() > outputs.len() {
+            return plan_err!("{} has {} columns, but {} names are given", self.function, outputs.len(), given.len());
+        }
+        let mut seen = std::collections::HashSet::new();
+        let named = outputs.into_iter().enumerate().map(|(index, (name, output))| {
+            let name = given.get(index).map_or(name, |column| column.name.value.clone());
+            // Two arrays of one unnest have one name.
+            let unique = seen.insert(name.clone());
+            output.alias(if unique { name } else { super::aliases::hidden_name(&name, index) })
+        });
+        Ok(named.collect())
+    }
+
+    /// A series of constant integers, which DataFusion makes a batch at a time.
+    fn streamed(&self, context: &mut dyn RelationPlannerContext) -> Result<Option<LogicalPlan>> {
+        if self.function != "generate_series" || self.with_ordinality {
+            return Ok(None);
+        }
+        let mut values = Vec::new();
+        for argument in &self.args {
+            let value = match context.sql_to_expr(argument.clone(), &DFSchema::empty())? {
+                Expr::Negative(inner) => match *inner {
+                    Expr::Literal(ScalarValue::Int64(Some(value)), _) => value.checked_neg(),
+                    _ => None,
+                },
+                Expr::Literal(ScalarValue::Int64(value), _) => value,
+                _ => None,
+            };
+            let Some(value) = value else { return Ok(None) };
+            values.push(lit(value));
+        }
+        let source = context.context_provider().get_table_function_source(&self.function, values)?;
+        let output = Expr::Column(Column::new(Some(self.function.clone()), "value"));
+        let outputs = self.named(vec![(self.own_name(true), output)])?;
+        LogicalPlanBuilder::scan(self.function.as_str(), source, None)?.project(outputs)?.build().map(Some)
+    }
+}
+
+/// The positions of the longest of `lists`, from 1.
+fn positions(lists: &[Expr]) -> Expr {
+    let lengths = lists.iter().map(|list| coalesce(vec![cast(cardinality(list.clone()), DataType::Int64), lit(0_i64)]));
+    gen_series(lit(1_i64), greatest(lengths.collect()), lit(1_i64))
+}

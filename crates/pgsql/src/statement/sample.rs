@@ -1,0 +1,101 @@
+//! `TABLESAMPLE`: each row is chosen by chance, or by its position and the seed.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, Float64Array};
+use datafusion::arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use datafusion::common::{Column, Result, plan_err};
+use datafusion::functions::math::expr_fn::random;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
+};
+use datafusion::sql::sqlparser::ast::{self, TableSample, TableSampleMethod, Value};
+
+/// The column with the position of a row.
+const POSITION: &str = "position\u{1}";
+
+/// The rows of `plan` that `sample` chooses.
+pub(super) fn sampled(plan: LogicalPlan, sample: &TableSample) -> Result<LogicalPlan> {
+    if !matches!(sample.name, Some(TableSampleMethod::Bernoulli | TableSampleMethod::System)) {
+        return plan_err!("TABLESAMPLE takes a method and a percentage: TABLESAMPLE BERNOULLI (10)");
+    }
+    let percentage = match &sample.quantity {
+        Some(quantity) if quantity.unit.is_none() => number(&quantity.value),
+        _ => None,
+    };
+    let Some(percentage) = percentage else {
+        return plan_err!("TABLESAMPLE takes a percentage as a number: TABLESAMPLE BERNOULLI (10)");
+    };
+    if !(0.0..=100.0).contains(&percentage) {
+        return plan_err!("the sample percentage must be between 0 and 100, not {percentage}");
+    }
+    let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let chance = lit(percentage / 100.0);
+    let Some(seed) = &sample.seed else {
+        return LogicalPlanBuilder::from(plan).filter(random().lt(chance))?.build();
+    };
+    let Some(seed) = number(&ast::Expr::Value(seed.value.clone())) else {
+        return plan_err!("REPEATABLE takes a number: REPEATABLE (42)");
+    };
+    let position = Expr::Column(Column::new_unqualified(POSITION));
+    let chosen = ScalarUDF::from(Chosen { signature: Signature::any(2, Volatility::Immutable) });
+    LogicalPlanBuilder::from(plan)
+        .window(vec![row_number().alias(POSITION)])?
+        .filter(chosen.call(vec![position, lit(seed)]).lt(chance))?
+        .project(columns)?
+        .build()
+}
+
+fn number(expression: &ast::Expr) -> Option<f64> {
+    match expression {
+        ast::Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.to_string().parse().ok(),
+            _ => None,
+        },
+        ast::Expr::Nested(inner) => number(inner),
+        ast::Expr::UnaryOp { op: ast::UnaryOperator::Minus, expr } => number(expr).map(|number| -number),
+        _ => None,
+    }
+}
+
+/// A number from 0 up to 1 for a position and a seed, the same each time.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Chosen {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Chosen {
+    fn name(&self) -> &str {
+        "sample*"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = ColumnarValue::values_to_arrays(&args.args)?;
+        let seeds = columns[1].as_primitive::<Float64Type>();
+        let numbers = columns[0].as_primitive::<UInt64Type>().values().iter().zip(seeds.values());
+        let numbers: Float64Array = numbers.map(|(position, seed)| Some(fraction(*position, *seed))).collect();
+        Ok(ColumnarValue::Array(Arc::new(numbers)))
+    }
+}
+
+/// SplitMix64, whose upper 53 bits are the digits of the fraction.
+#[allow(clippy::cast_precision_loss, reason = "53 bits fit")]
+fn fraction(position: u64, seed: f64) -> f64 {
+    let mix = |value: u64| {
+        let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    };
+    (mix(mix(seed.to_bits()) ^ position) >> 11) as f64 / (1_u64 << 53) as f64
+}

@@ -1,0 +1,188 @@
+//! Numbers of any type as the digits that patterns write, and back.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type};
+use datafusion::common::{Result, exec_err, plan_err};
+
+use super::number_pattern::{NumberField, Pattern};
+use super::pattern::Node;
+use super::write_number;
+use crate::time::column::Arguments;
+
+/// Digits that a double has for certain.
+const DOUBLE_DIGITS: usize = 15;
+/// Digits that a real has for certain.
+const REAL_DIGITS: usize = 6;
+
+/// The numbers of an argument.
+pub(super) enum Numbers {
+    Decimals { values: ArrayRef, scale: usize },
+    Floats { values: ArrayRef, digits: usize },
+}
+
+impl Numbers {
+    pub(super) fn new(args: &Arguments, position: usize) -> Result<Self> {
+        let values = args.array(position)?;
+        match values.data_type() {
+            DataType::Decimal128(_, scale) if *scale >= 0 => {
+                let scale = usize::from(scale.unsigned_abs());
+                Ok(Self::Decimals { values, scale })
+            }
+            DataType::Float32 | DataType::Float16 => {
+                Ok(Self::Floats { values: cast(&values, &DataType::Float64)?, digits: REAL_DIGITS })
+            }
+            DataType::Float64 => Ok(Self::Floats { values, digits: DOUBLE_DIGITS }),
+            integer if integer.is_integer() => {
+                Ok(Self::Decimals { values: cast(&values, &DataType::Decimal128(38, 0))?, scale: 0 })
+            }
+            other => plan_err!("to_char() does not take {other}; cast it to numeric"),
+        }
+    }
+
+    /// Writes the number of a row; false where it is null.
+    pub(super) fn write(&self, row: usize, pattern: &Pattern, out: &mut String) -> Result<bool> {
+        let (digits, is_negative) = match self {
+            Self::Decimals { values, scale } => {
+                let values = values.as_primitive::<Decimal128Type>();
+                if values.is_null(row) {
+                    return Ok(false);
+                }
+                of_decimal(values.value(row), *scale, pattern)?
+            }
+            Self::Floats { values, digits } => {
+                let values = values.as_primitive::<Float64Type>();
+                if values.is_null(row) {
+                    return Ok(false);
+                }
+                of_float(values.value(row), *digits, pattern)?
+            }
+        };
+        if pattern.has_exponent {
+            out.push(if is_negative { '-' } else { ' ' });
+            out.push_str(&digits);
+        } else if let Some(is_upper) = pattern.roman {
+            write_roman(&digits, is_negative, is_upper, pattern, out);
+        } else if pattern.has_shift {
+            let shifted = Pattern { before: pattern.before + pattern.shift, ..pattern.clone() };
+            write_number::write(&digits, is_negative, &shifted, out);
+        } else {
+            write_number::write(&digits, is_negative, pattern, out);
+        }
+        Ok(true)
+    }
+}
+
+fn write_roman(digits: &str, is_negative: bool, is_upper: bool, pattern: &Pattern, out: &mut String) {
+    let number = if is_negative { None } else { digits.parse().ok() };
+    let roman = write_number::roman(number);
+    let roman = if is_upper { roman } else { roman.to_ascii_lowercase() };
+    for node in &pattern.nodes {
+        match node {
+            Node::Text(character) | Node::Separator(character) | Node::Space(character) => out.push(*character),
+            Node::Field(node) if matches!(node.field, NumberField::Roman { .. }) => {
+                let width = if pattern.is_filled { 0 } else { 15 };
+                out.push_str(&format!("{roman:>width$}"));
+            }
+            Node::Field(_) => {}
+        }
+    }
+}
+
+/// Digits behind the point that a pattern wants.
+fn wanted(pattern: &Pattern) -> usize {
+    if pattern.roman.is_some() { 0 } else { pattern.after }
+}
+
+fn of_decimal(value: i128, scale: usize, pattern: &Pattern) -> Result<(String, bool)> {
+    let is_negative = value < 0;
+    let mut digits = value.unsigned_abs().to_string();
+    if pattern.has_exponent {
+        return Ok((scientific(&digits, scale, pattern.after), is_negative));
+    }
+    // `V` moves the point.
+    let point = scale as i64 - pattern.shift as i64;
+    let after = wanted(pattern);
+    let surplus = point - after as i64;
+    if surplus > 0 {
+        digits = rounded(&digits, usize::try_from(surplus).unwrap_or(0));
+    } else {
+        digits.push_str(&"0".repeat(usize::try_from(-surplus).unwrap_or(0)));
+    }
+    let is_zero = digits.bytes().all(|digit| digit == b'0');
+    Ok((with_point(&digits, after), is_negative && !is_zero))
+}
+
+/// The digits without the last `surplus`, rounded half away from zero.
+fn rounded(digits: &str, surplus: usize) -> String {
+    let padded = format!("{:0>width$}", digits, width = surplus + 1);
+    let (kept, dropped) = padded.split_at(padded.len() - surplus);
+    if dropped.as_bytes().first().is_some_and(|digit| *digit >= b'5') {
+        let kept: u128 = kept.parse().unwrap_or(0);
+        return (kept + 1).to_string();
+    }
+    kept.to_owned()
+}
+
+/// Digits with a point before the last `after`, and a zero at least before it.
+fn with_point(digits: &str, after: usize) -> String {
+    let trimmed = digits.trim_start_matches('0');
+    let padded = format!("{:0>width$}", trimmed, width = after + 1);
+    let (whole, fraction) = padded.split_at(padded.len() - after);
+    if after == 0 { whole.to_owned() } else { format!("{whole}.{fraction}") }
+}
+
+/// Digits in scientific notation.
+fn scientific(digits: &str, scale: usize, after: usize) -> String {
+    let trimmed = digits.trim_start_matches('0');
+    if trimmed.is_empty() {
+        let fraction = if after > 0 { format!(".{}", "0".repeat(after)) } else { String::new() };
+        return format!("0{fraction}e+00");
+    }
+    let mut exponent = trimmed.len() as i64 - 1 - scale as i64;
+    let mut mantissa = if trimmed.len() > after + 1 {
+        rounded(trimmed, trimmed.len() - after - 1)
+    } else {
+        format!("{trimmed:0<width$}", width = after + 1)
+    };
+    if mantissa.len() > after + 1 {
+        mantissa.pop();
+        exponent += 1;
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", with_point(&mantissa, after), exponent.abs())
+}
+
+fn of_float(value: f64, precision: usize, pattern: &Pattern) -> Result<(String, bool)> {
+    if !value.is_finite() {
+        return exec_err!("to_char() does not write {value}; select it without a pattern");
+    }
+    let is_negative = value.is_sign_negative();
+    if pattern.has_exponent {
+        let written = format!("{:.*e}", pattern.after, value.abs());
+        let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return Ok((format!("{mantissa}e{sign}{:02}", exponent.abs()), is_negative && value != 0.0));
+    }
+    let shifted = value.abs() * 10_f64.powi(i32::try_from(pattern.shift).unwrap_or(0));
+    let whole = format!("{shifted:.0}").len();
+    let after = wanted(pattern).min(precision.saturating_sub(whole));
+    Ok((format!("{shifted:.after$}"), is_negative))
+}
+
+/// The number that was read, as one of so many digits behind the point.
+pub(super) fn decimal(text: &str, pattern: &Pattern, scale: i8) -> Result<i128> {
+    let unsigned = text.trim_start_matches(['-', '+']);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return exec_err!("invalid input syntax for type numeric: \"{text}\"");
+    }
+    // `V` says how many of the digits stand behind the point.
+    let places = usize::from(scale.unsigned_abs()).saturating_sub(pattern.shift);
+    let digits = format!("{whole}{fraction:0<places$}");
+    match digits.parse::<i128>() {
+        Ok(value) if digits.len() <= 38 => Ok(if text.starts_with('-') { -value } else { value }),
+        _ => exec_err!("a value of \"{text}\" is out of range for type numeric"),
+    }
+}

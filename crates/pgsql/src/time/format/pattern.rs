@@ -1,0 +1,273 @@
+//! Patterns of `to_char`, `to_date`, `to_timestamp` and `to_number`, split into what they consist of.
+
+/// A part of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node<F> {
+    Field(FieldNode<F>),
+    /// Text to be written; a character each.
+    Text(char),
+    Separator(char),
+    Space(char),
+}
+
+/// A field with what stands around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FieldNode<F> {
+    pub(super) field: F,
+    /// `FM`: neither zeros nor spaces fill it up. `TM` does the same to names.
+    pub(super) is_filled: bool,
+    pub(super) is_translated: bool,
+    pub(super) ordinal: Ordinal,
+}
+
+/// The ending of a number: `th`, `TH`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ordinal {
+    None,
+    Lower,
+    Upper,
+}
+
+/// How a name is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Upper,
+    Title,
+    Lower,
+}
+
+impl Case {
+    /// `title` in this case.
+    pub(super) fn apply(self, title: &str) -> String {
+        match self {
+            Self::Upper => title.to_ascii_uppercase(),
+            Self::Title => title.to_owned(),
+            Self::Lower => title.to_ascii_lowercase(),
+        }
+    }
+}
+
+/// The fields of dates and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeField {
+    /// `AM`, `PM` with points perhaps.
+    Meridiem {
+        case: Case,
+        is_dotted: bool,
+    },
+    /// `BC`, `AD` with points perhaps.
+    Era {
+        case: Case,
+        is_dotted: bool,
+    },
+    Century,
+    DayName(Case),
+    ShortDayName(Case),
+    DayOfYear,
+    IsoDayOfYear,
+    Day,
+    DayOfWeek,
+    IsoDayOfWeek,
+    /// Digits of the fraction of a second.
+    Fraction(u32),
+    Exact,
+    Hour24,
+    Hour12,
+    IsoWeek,
+    /// The last digits of the ISO year.
+    IsoYear(u32),
+    Julian,
+    Minute,
+    Month,
+    MonthName(Case),
+    ShortMonthName(Case),
+    Milliseconds,
+    Offset,
+    Quarter,
+    RomanMonth(Case),
+    /// Seconds of the day, by four or five letters.
+    SecondsOfDay(u32),
+    Second,
+    ZoneHours,
+    ZoneMinutes,
+    Zone(Case),
+    Microseconds,
+    WeekOfYear,
+    WeekOfMonth,
+    GroupedYear,
+    /// The last digits of the year.
+    Year(u32),
+}
+
+/// All that are digits and have two cases.
+const NUMBERS: &[(&str, TimeField)] = &[
+    ("CC", TimeField::Century),
+    ("DDD", TimeField::DayOfYear),
+    ("DD", TimeField::Day),
+    ("D", TimeField::DayOfWeek),
+    ("FF1", TimeField::Fraction(1)),
+    ("FF2", TimeField::Fraction(2)),
+    ("FF3", TimeField::Fraction(3)),
+    ("FF4", TimeField::Fraction(4)),
+    ("FF5", TimeField::Fraction(5)),
+    ("FF6", TimeField::Fraction(6)),
+    ("FX", TimeField::Exact),
+    ("HH24", TimeField::Hour24),
+    ("HH12", TimeField::Hour12),
+    ("HH", TimeField::Hour12),
+    ("IDDD", TimeField::IsoDayOfYear),
+    ("ID", TimeField::IsoDayOfWeek),
+    ("IW", TimeField::IsoWeek),
+    ("IYYY", TimeField::IsoYear(4)),
+    ("IYY", TimeField::IsoYear(3)),
+    ("IY", TimeField::IsoYear(2)),
+    ("I", TimeField::IsoYear(1)),
+    ("J", TimeField::Julian),
+    ("MI", TimeField::Minute),
+    ("MM", TimeField::Month),
+    ("MS", TimeField::Milliseconds),
+    ("OF", TimeField::Offset),
+    ("Q", TimeField::Quarter),
+    ("SSSSS", TimeField::SecondsOfDay(5)),
+    ("SSSS", TimeField::SecondsOfDay(4)),
+    ("SS", TimeField::Second),
+    ("TZH", TimeField::ZoneHours),
+    ("TZM", TimeField::ZoneMinutes),
+    ("US", TimeField::Microseconds),
+    ("WW", TimeField::WeekOfYear),
+    ("W", TimeField::WeekOfMonth),
+    ("Y,YYY", TimeField::GroupedYear),
+    ("YYYY", TimeField::Year(4)),
+    ("YYY", TimeField::Year(3)),
+    ("YY", TimeField::Year(2)),
+    ("Y", TimeField::Year(1)),
+];
+
+/// A field whose letters say how it is written.
+type Named = fn(Case) -> TimeField;
+
+const NAMES: &[(&str, Named)] = &[
+    ("Day", TimeField::DayName),
+    ("Dy", TimeField::ShortDayName),
+    ("Month", TimeField::MonthName),
+    ("Mon", TimeField::ShortMonthName),
+];
+
+/// Names of two cases.
+const PAIRS: &[(&str, Named)] = &[
+    ("A.D.", |case| TimeField::Era { case, is_dotted: true }),
+    ("B.C.", |case| TimeField::Era { case, is_dotted: true }),
+    ("AD", |case| TimeField::Era { case, is_dotted: false }),
+    ("BC", |case| TimeField::Era { case, is_dotted: false }),
+    ("A.M.", |case| TimeField::Meridiem { case, is_dotted: true }),
+    ("P.M.", |case| TimeField::Meridiem { case, is_dotted: true }),
+    ("AM", |case| TimeField::Meridiem { case, is_dotted: false }),
+    ("PM", |case| TimeField::Meridiem { case, is_dotted: false }),
+    ("RM", TimeField::RomanMonth),
+    ("TZ", TimeField::Zone),
+];
+
+/// The longest field that `text` begins with, and how many bytes it has.
+fn time_field(text: &str) -> Option<(TimeField, usize)> {
+    let mut longest: Option<(TimeField, usize)> = None;
+    let mut offer = |field: TimeField, name: &str| {
+        if text.starts_with(name) && longest.is_none_or(|(_, length)| name.len() > length) {
+            longest = Some((field, name.len()));
+        }
+    };
+    for (name, field) in NUMBERS {
+        offer(*field, name);
+        offer(*field, &name.to_ascii_lowercase());
+    }
+    for (name, field) in NAMES {
+        offer(field(Case::Title), name);
+        offer(field(Case::Upper), &name.to_ascii_uppercase());
+        offer(field(Case::Lower), &name.to_ascii_lowercase());
+    }
+    for (name, field) in PAIRS {
+        offer(field(Case::Upper), name);
+        offer(field(Case::Lower), &name.to_ascii_lowercase());
+    }
+    longest
+}
+
+/// The parts of a pattern of dates and times.
+pub(super) fn of_times(pattern: &str) -> Vec<Node<TimeField>> {
+    let mut nodes = Vec::new();
+    let mut rest = pattern;
+    while !rest.is_empty() {
+        let (mut is_filled, mut is_translated, mut after) = (false, false, rest);
+        loop {
+            match after.get(..2) {
+                Some("FM" | "fm") => is_filled = true,
+                Some("TM" | "tm") => is_translated = true,
+                _ => break,
+            }
+            after = &after[2..];
+        }
+        if let Some((field, length)) = time_field(after) {
+            rest = &after[length..];
+            let mut ordinal = Ordinal::None;
+            match rest.get(..2) {
+                Some("TH") => ordinal = Ordinal::Upper,
+                Some("th") => ordinal = Ordinal::Lower,
+                _ => {}
+            }
+            if ordinal != Ordinal::None || matches!(rest.get(..2), Some("SP" | "sp")) {
+                rest = &rest[2..];
+            }
+            nodes.push(Node::Field(FieldNode { field, is_filled, is_translated, ordinal }));
+            continue;
+        }
+        rest = literal(after, &mut nodes, true);
+    }
+    nodes
+}
+
+/// Takes the text that a pattern begins with, which is no field.
+pub(super) fn literal<'a, F>(text: &'a str, nodes: &mut Vec<Node<F>>, has_separators: bool) -> &'a str {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some('"') => {
+            while let Some(character) = characters.next() {
+                match character {
+                    '"' => break,
+                    '\\' => nodes.push(Node::Text(characters.next().unwrap_or('\\'))),
+                    other => nodes.push(Node::Text(other)),
+                }
+            }
+        }
+        Some('\\') if characters.as_str().starts_with('"') => {
+            characters.next();
+            nodes.push(Node::Text('"'));
+        }
+        Some(character) if has_separators && is_separator(character) => nodes.push(Node::Separator(character)),
+        Some(character) if character.is_ascii_whitespace() => nodes.push(Node::Space(character)),
+        Some(character) => nodes.push(Node::Text(character)),
+        None => {}
+    }
+    characters.as_str()
+}
+
+/// Whether one separator of a pattern may stand for it.
+pub(super) fn is_separator(character: char) -> bool {
+    character.is_ascii_graphic() && !character.is_ascii_alphanumeric()
+}
+
+/// The ending of a number that is written as `digits`.
+pub(super) fn ordinal_of(digits: &str, ordinal: Ordinal) -> &'static str {
+    let bytes = digits.as_bytes();
+    let before = bytes.len().checked_sub(2).and_then(|position| bytes.get(position));
+    let (lower, upper) = match (before, bytes.last()) {
+        (Some(b'1'), _) => ("th", "TH"),
+        (_, Some(b'1')) => ("st", "ST"),
+        (_, Some(b'2')) => ("nd", "ND"),
+        (_, Some(b'3')) => ("rd", "RD"),
+        _ => ("th", "TH"),
+    };
+    match ordinal {
+        Ordinal::None => "",
+        Ordinal::Lower => lower,
+        Ordinal::Upper => upper,
+    }
+}
