@@ -10,11 +10,12 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{cast, json, number};
+use crate::{aggregate, cast, json, number};
 
-/// DataFusion's rules, and after them ours.
+/// DataFusion's rules, before them what they would refuse, and after them ours.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(aggregate::FramesOfPeers));
     rules.push(Arc::new(PostgresMeaning));
     rules
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Decimal256Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array, Decimal256Array, Int64Array};
 use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int64Type};
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::accumulate;
-use datafusion_functions_aggregate_common::aggregate::groups_accumulator::nulls::apply_filter_as_nulls;
 
 use super::moments::{Measure, Moments, Scales};
+use crate::aggregate::only_filtered;
 
 /// What the moments answer.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl GroupsAccumulator for GroupMoments {
 
     fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let [values] = values else { return exec_err!("a variance has one argument") };
-        let values = apply_filter_as_nulls(values.as_ref(), opt_filter)?;
+        let values = only_filtered(values, opt_filter)?;
         let moments = values.as_primitive::<Decimal128Type>().iter().map(|value| {
             let mut moments = Moments::default();
             value.map_or(Ok(()), |value| moments.add(value)).map(|()| moments)

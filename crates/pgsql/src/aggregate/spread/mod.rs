@@ -117,10 +117,7 @@ impl AggregateUDFImpl for Spread {
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if args.is_distinct {
-            return plan_err!(
-                "{} does not take DISTINCT; select the distinct values in a subquery",
-                self.name()
-            );
+            return plan_err!("{} does not take DISTINCT; select the distinct values in a subquery", self.name());
         }
         if is_exact(args.return_field.data_type()) {
             Ok(Box::new(RowMoments::new(self.measure, Self::scales(&args)?, args.return_field.data_type().clone())))
