@@ -10,11 +10,13 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{cast, correlated, json, number, time};
+use crate::{aggregate, cast, correlated, json, number, time};
 
-/// DataFusion's rules; before them subqueries become joins, and after them casts and arithmetic get their meaning.
+/// DataFusion's rules; before them subqueries become joins and frames get what DataFusion refuses, and after them casts and
+/// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(correlated::Correlated)];
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(aggregate::FramesOfPeers), Arc::new(correlated::Correlated)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules

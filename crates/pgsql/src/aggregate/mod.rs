@@ -5,15 +5,22 @@
 
 mod average;
 mod extreme;
+mod frame;
+mod grouping_sets;
 mod hypothetical;
+mod named_window;
 mod ordered;
 mod planner;
+mod regression;
 mod single_distinct;
+mod spread;
 mod string_agg;
 mod sum;
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::compute::nullif;
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::functions_aggregate::{bool_and_or, count as counts};
@@ -21,6 +28,7 @@ use datafusion::logical_expr::{AggregateUDF, WindowUDF};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use average::average_spans;
+pub(crate) use frame::FramesOfPeers;
 pub(crate) use planner::AggregatePlanner;
 pub(crate) use single_distinct::optimizer_rules;
 
@@ -29,6 +37,7 @@ pub(crate) fn functions() -> Vec<AggregateUDF> {
     let mut functions = vec![sum::function(), every()];
     functions.extend(extreme::functions());
     functions.extend(ordered::functions());
+    functions.extend(spread::functions());
     functions
 }
 
@@ -40,7 +49,20 @@ pub(crate) fn window_functions() -> Vec<WindowUDF> {
 /// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
 /// Inner expressions were rewritten before.
 pub(crate) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
-    hypothetical::rewrite_syntax(expression)
+    hypothetical::rewrite_syntax(expression)?;
+    grouping_sets::rewrite_syntax(expression)
+}
+
+/// Resolves what names something elsewhere in the statement, before its expressions are rewritten.
+pub(crate) fn rewrite_statement(statement: &mut ast::Statement) -> Result<()> {
+    named_window::resolve(statement)
+}
+
+/// `array` with NULL where `filter` leaves a row out.
+fn only_filtered(array: &ArrayRef, filter: Option<&BooleanArray>) -> Result<ArrayRef> {
+    let Some(filter) = filter else { return Ok(array.clone()) };
+    let is_left_out: BooleanArray = filter.iter().map(|is_kept| Some(is_kept != Some(true))).collect();
+    Ok(nullif(array.as_ref(), &is_left_out)?)
 }
 
 fn every() -> AggregateUDF {

@@ -9,7 +9,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 use datafusion::scalar::ScalarValue;
 
-use super::{average, ordered, string_agg};
+use super::{average, ordered, regression, string_agg};
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlanner;
@@ -29,6 +29,14 @@ impl ExprPlanner for AggregatePlanner {
                 let expr = aggregate(&call);
                 let shown = expr.schema_name().to_string();
                 Ok(PlannerResult::Planned(cast(expr, DataType::Int64).alias(shown)))
+            }
+            "regr_r2" => {
+                let shown = aggregate(&call).schema_name().to_string();
+                let planned = regression::r2(|func| {
+                    let func = func.unwrap_or_else(|| call.func.clone());
+                    aggregate(&RawAggregateExpr { func, ..call.clone() })
+                })?;
+                Ok(PlannerResult::Planned(planned.alias(shown)))
             }
             "string_agg" => match string_agg::plan_aggregate(&call)? {
                 Some(planned) => {
@@ -64,6 +72,10 @@ impl ExprPlanner for AggregatePlanner {
             "avg" if call.null_treatment.is_none() => average::plan_window(&call),
             "row_number" | "rank" | "dense_rank" => cast(expr, DataType::Int64),
             "regr_count" => cast(expr, DataType::Int64),
+            "regr_r2" => regression::r2(|func| {
+                let func_def = func.map_or_else(|| call.func_def.clone(), WindowFunctionDefinition::AggregateUDF);
+                window(&RawWindowExpr { func_def, ..call.clone() })
+            })?,
             "ntile" => {
                 must_be_positive(&name, call.args.first())?;
                 cast(expr, DataType::Int32)

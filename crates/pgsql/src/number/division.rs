@@ -163,6 +163,8 @@ impl ScalarUDFImpl for Average {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [DataType::Float32 | DataType::Float64, _] => Ok(DataType::Float64),
+            // The sum had no room for more digits: it has those of the values.
+            [DataType::Decimal128(38, scale), _] => Ok(free_numeric(38 - i16::from(*scale))),
             // The sum has room for many values; what is divided by their number has the digits of one.
             [DataType::Decimal128(precision, scale), _] => {
                 Ok(free_numeric(i16::from(precision.saturating_sub(10)) - i16::from(*scale)))

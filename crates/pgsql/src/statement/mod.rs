@@ -29,6 +29,7 @@ use crate::{aggregate, array, cast, json, number, text, time};
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement) -> Result<()> {
     broken_off(VisitMut::visit(statement, &mut Forms))?;
+    aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
         aliases::name_columns(query);
     }

@@ -8,9 +8,9 @@ use arrow::compute::{concat, filter, is_not_null, take};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
-use datafusion_functions_aggregate_common::aggregate::groups_accumulator::nulls::apply_filter_as_nulls;
 
 use super::answer::Answer;
+use crate::aggregate::only_filtered;
 
 /// The values of all groups in the order in which they came.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl GroupsAccumulator for GroupValues {
         self.group_count = total_num_groups;
         let Some(values) = values.first() else { return exec_err!("an ordered-set aggregate has a value") };
         match opt_filter {
-            Some(_) => self.add(&apply_filter_as_nulls(values.as_ref(), opt_filter)?, group_indices),
+            Some(_) => self.add(&only_filtered(values, opt_filter)?, group_indices),
             None => self.add(values, group_indices),
         }
     }
@@ -156,7 +156,7 @@ impl GroupsAccumulator for GroupValues {
 
     fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let Some(values) = values.first() else { return exec_err!("an ordered-set aggregate has a value") };
-        let values = apply_filter_as_nulls(values.as_ref(), opt_filter)?;
+        let values = only_filtered(values, opt_filter)?;
         let bounds: Vec<usize> = (0..=values.len()).collect();
         Ok(vec![Arc::new(self.lists(values, &bounds)?)])
     }

@@ -7,9 +7,9 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray, PrimitiveArray};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::accumulate::NullState;
-use datafusion_functions_aggregate_common::aggregate::groups_accumulator::nulls::apply_filter_as_nulls;
 
 use super::total::{Primitive, Total, TotalType};
+use crate::aggregate::only_filtered;
 
 /// A sum for each group.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ where
 
     fn convert_to_state(&self, values: &[ArrayRef], opt_filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
         let [values] = values else { return exec_err!("sum has one argument") };
-        let values = apply_filter_as_nulls(values.as_ref(), opt_filter)?;
+        let values = only_filtered(values, opt_filter)?;
         let totals = values.as_primitive::<V>().unary::<_, T>(Into::into);
         Ok(vec![Arc::new(totals.with_data_type(self.total_type.data_type.clone()))])
     }

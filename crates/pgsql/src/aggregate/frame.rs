@@ -1,0 +1,81 @@
+//! Frames of windows over types that DataFusion has no RANGE for.
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use arrow::datatypes::DataType;
+
+/// A RANGE without offsets is the same as GROUPS, which needs nothing of the type: both end with a group of peers. It
+/// runs before DataFusion's rule for types, which knows RANGE of numbers, text, dates and timestamps only.
+#[derive(Debug)]
+pub(crate) struct FramesOfPeers;
+
+impl AnalyzerRule for FramesOfPeers {
+    fn name(&self) -> &str {
+        "frames_of_peers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(in_node).data()
+    }
+}
+
+fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(node, LogicalPlan::Window(_)) {
+        return Ok(Transformed::no(node));
+    }
+    let schema = merge_schema(&node.inputs());
+    let names = NamePreserver::new(&node);
+    let rewritten = node.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let framed = expression.transform_up(|expression| in_expression(expression, &schema))?;
+        Ok(framed.update_data(|expression| name.restore(expression)))
+    })?;
+    if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+}
+
+fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::WindowFunction(mut call) = expression else { return Ok(Transformed::no(expression)) };
+    let frame = &call.params.window_frame;
+    let (WindowFrameUnits::Range, Some(key)) = (frame.units, call.params.order_by.first()) else {
+        return Ok(Transformed::no(Expr::WindowFunction(call)));
+    };
+    let key = key.expr.get_type(schema)?;
+    if has_range(&key) {
+        return Ok(Transformed::no(Expr::WindowFunction(call)));
+    }
+    if !is_of_peers(&frame.start_bound) || !is_of_peers(&frame.end_bound) {
+        let name = super::name_of(&key);
+        return plan_err!(
+            "RANGE with an offset over {name} is not supported; order by a number or a timestamp instead, for \
+             instance extract(epoch FROM x) with an offset in seconds"
+        );
+    }
+    let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
+    call.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
+    Ok(Transformed::yes(Expr::WindowFunction(call)))
+}
+
+fn is_of_peers(bound: &WindowFrameBound) -> bool {
+    matches!(bound, WindowFrameBound::CurrentRow) || bound.is_unbounded()
+}
+
+/// Whether DataFusion has RANGE over the type.
+fn has_range(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => has_range(value),
+        DataType::Date32
+        | DataType::Date64
+        | DataType::Timestamp(..)
+        | DataType::Boolean
+        | DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::FixedSizeList(..) => true,
+        other => other.is_numeric() || other.is_string() || other.is_null(),
+    }
+}

@@ -1,0 +1,143 @@
+//! `WINDOW w AS (…)`: windows that others are made of, and columns of ROLLUP by their number.
+//!
+//! DataFusion's planner takes `OVER w`; of `OVER (w ORDER BY x)` it would forget the name.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SelectItem, SetExpr, Statement,
+    Value, VisitMut, VisitorMut, WindowSpec, WindowType,
+};
+
+/// Puts the definitions in the place of the names.
+///
+/// # Errors
+/// `Plan` for a window that does not exist or cannot be refined.
+pub(super) fn resolve(statement: &mut Statement) -> Result<()> {
+    match VisitMut::visit(statement, &mut Windows { scopes: Vec::new() }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+/// The windows that the statements around an expression define, the innermost last.
+struct Windows {
+    scopes: Vec<Vec<(Ident, WindowSpec)>>,
+}
+
+impl Windows {
+    fn open(&mut self, select: Option<&Select>) -> Result<()> {
+        let mut scope = Vec::new();
+        for NamedWindowDefinition(name, definition) in select.map(|select| &select.named_window).into_iter().flatten() {
+            let spec = match definition {
+                NamedWindowExpr::NamedWindow(other) => find(&scope, other)?.clone(),
+                NamedWindowExpr::WindowSpec(spec) => refined(&scope, spec)?,
+            };
+            scope.push((name.clone(), spec));
+        }
+        self.scopes.push(scope);
+        Ok(())
+    }
+}
+
+fn is_same(left: &Ident, right: &Ident) -> bool {
+    match (left.quote_style, right.quote_style) {
+        (None, None) => left.value.eq_ignore_ascii_case(&right.value),
+        _ => left.value == right.value,
+    }
+}
+
+fn find<'a>(scope: &'a [(Ident, WindowSpec)], name: &Ident) -> Result<&'a WindowSpec> {
+    match scope.iter().find(|(other, _)| is_same(other, name)) {
+        Some((_, spec)) => Ok(spec),
+        None => plan_err!("window \"{name}\" does not exist; define it: WINDOW {name} AS (ORDER BY …)"),
+    }
+}
+
+/// `spec` without a name: with what the window has that it names.
+fn refined(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpec> {
+    let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
+    let base = find(scope, name)?;
+    if !spec.partition_by.is_empty() {
+        return plan_err!("cannot override PARTITION BY clause of window \"{name}\"; write the whole window instead");
+    }
+    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+        return plan_err!("cannot override ORDER BY clause of window \"{name}\"; write the whole window instead");
+    }
+    if base.window_frame.is_some() {
+        return plan_err!(
+            "cannot copy window \"{name}\" because it has a frame clause; write the whole window instead"
+        );
+    }
+    Ok(WindowSpec {
+        window_name: None,
+        partition_by: base.partition_by.clone(),
+        order_by: if base.order_by.is_empty() { spec.order_by.clone() } else { base.order_by.clone() },
+        window_frame: spec.window_frame.clone(),
+    })
+}
+
+fn flow(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(Box::new(error)),
+    }
+}
+
+impl VisitorMut for Windows {
+    type Break = Box<DataFusionError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        // The windows of a SELECT can be named in the ORDER BY after it.
+        let select = match query.body.as_ref() {
+            SetExpr::Select(select) => Some(select.as_ref()),
+            _ => None,
+        };
+        flow(self.open(select))
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        number_sets(select);
+        flow(self.open(Some(select)))
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        self.scopes.pop();
+        select.named_window.clear();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
+        let scope = self.scopes.last().map(Vec::as_slice).unwrap_or_default();
+        let spec = match &function.over {
+            Some(WindowType::NamedWindow(name)) => find(scope, name).cloned(),
+            Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => refined(scope, spec),
+            _ => return ControlFlow::Continue(()),
+        };
+        flow(spec.map(|spec| function.over = Some(WindowType::WindowSpec(spec))))
+    }
+}
+
+/// Puts columns in the place of their numbers within ROLLUP, CUBE and GROUPING SETS.
+fn number_sets(select: &mut Select) {
+    let Select { group_by: GroupByExpr::Expressions(groups, _), projection, .. } = select else { return };
+    for group in groups {
+        let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = group else { continue };
+        for column in sets.iter_mut().flatten() {
+            let Expr::Value(value) = &*column else { continue };
+            let Value::Number(digits, _) = &value.value else { continue };
+            let position = digits.to_string().parse::<usize>().ok().and_then(|position| position.checked_sub(1));
+            let item = position.and_then(|position| projection.get(position));
+            if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item {
+                *column = expr.clone();
+            }
+        }
+    }
+}
