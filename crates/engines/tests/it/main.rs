@@ -16,6 +16,7 @@
 //! - `patterns`: bounds of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
+//! - `sql_page`: `docs/sql.md` says what the engine does.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
@@ -37,6 +38,7 @@ mod principals;
 #[allow(dead_code, reason = "other engines need the tables as statements")]
 mod replay;
 mod sql;
+mod sql_page;
 mod streams;
 mod support;
 mod walls;
