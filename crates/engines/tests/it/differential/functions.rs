@@ -77,9 +77,9 @@ const fn expression(argument: &Argument) -> (&'static str, &'static str) {
 }
 
 /// Of each argument of a call with so many, how many columns are tried.
-const TRIED: [usize; 4] = [0, ARGUMENTS.len(), 8, 5];
+const TRIED: [usize; 4] = [0, ARGUMENTS.len(), 6, 4];
 /// Calls that are run of each function and number of arguments.
-const CALLS_OF_ARITY_MAX: usize = 3;
+const CALLS_OF_ARITY_MAX: usize = 2;
 
 /// The calls of a function by the names of the types of its arguments.
 fn combinations(arity: usize) -> Vec<Vec<&'static Argument>> {
