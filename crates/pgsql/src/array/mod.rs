@@ -15,7 +15,7 @@ mod text;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use operator::plan_operator;
-pub(crate) use syntax::rewrite_syntax;
+pub(crate) use syntax::{rewrite_syntax, sort_distinct};
 #[allow(unused_imports, reason = "casts of text call it")]
 pub(crate) use text::input;
 #[allow(unused_imports, reason = "casts to text call it")]

@@ -73,16 +73,6 @@ fn of_each(call: &Call<'_>, index: usize, measure: impl Fn(&ListArray, usize) ->
     Ok(Arc::new(values.collect::<Int32Array>()))
 }
 
-trait Lengths {
-    fn value_length(&self, row: usize) -> i32;
-}
-
-impl Lengths for ListArray {
-    fn value_length(&self, row: usize) -> i32 {
-        self.value_offsets()[row + 1] - self.value_offsets()[row]
-    }
-}
-
 /// Elements of all dimensions.
 fn count(list: &ListArray, row: usize) -> i32 {
     if item_of(&list.value_type()).is_none() {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, Int32Array, ListArray, StructArray};
+use datafusion::arrow::array::{ArrayRef, Int32Array, ListArray, StructArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, exec_err};
@@ -12,7 +12,6 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::document::{as_they_are, check, check_count, finish, kind, values};
 use super::function::{Call, Function, Texts};
-use super::kind::Kind;
 use super::path::{array_length, as_text, each_element, each_member};
 use super::reader::{Reader, Token};
 use super::text::write_string;
