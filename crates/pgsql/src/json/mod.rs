@@ -25,6 +25,7 @@ mod value;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use get::elements_at;
+pub(crate) use input::numbers;
 pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert, ordered, shown};
 pub(crate) use render::key_text;
