@@ -36,7 +36,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             },
         ),
         Function::new("array_dims", one, |_| Ok(DataType::Utf8), dims),
-        Function::new("generate_subscripts", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
+        Function::new("generate_subscripts*", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
     ]
 }
 
