@@ -64,6 +64,7 @@ impl VisitorMut for Forms {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        array::type_literals(query);
         go_on(forms::rewrite_query(query))
     }
 
