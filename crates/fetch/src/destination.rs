@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
 use tidegate_core::AnswerFormat;
 
 use crate::error::FetchError;

@@ -40,7 +40,7 @@ async fn the_messy_folder_is_served() {
         node.rows("SELECT day, paid, note FROM budget_Plan ORDER BY day").await.lines().next(),
         Some("2024-01-01|true|first")
     );
-    assert_eq!(node.rows("SELECT item, \"2024\" FROM budget_Prices").await, "apple|2\npear|NULL");
+    assert_eq!(node.rows("SELECT item, \"2024\" FROM budget_Prices").await, "apple|2\npear|null");
     assert_eq!(node.rows("SELECT sum(count), min(since) FROM stock").await, "12|2024-01-01");
     assert_eq!(node.rows("SELECT sum(amount) FROM orders").await, "60");
     assert_eq!(node.rows("SELECT name FROM mixed.people").await, "ann");
@@ -56,7 +56,7 @@ async fn the_messy_folder_is_served() {
 async fn missing_values_are_null_where_the_rest_has_a_type() {
     let node = node();
     assert_eq!(node.columns("missing").await.unwrap(), "id bigint, amount bigint, country text");
-    assert_eq!(node.rows("SELECT amount, country FROM missing").await, "10|NA\nNULL|DE\nNULL|NULL\nNULL|FR\n40|-");
+    assert_eq!(node.rows("SELECT amount, country FROM missing").await, "10|NA\nnull|DE\nnull|null\nnull|FR\n40|-");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_type_that_changes_late_is_corrected_within_the_question() {
     let folder = Folder::with(&[("t.csv", &format!("a,b,c\n{rows}n/a,1.5,unknown\n"))]);
     let node = folder.database();
     assert_eq!(node.rows("SELECT a, b, c FROM t ORDER BY b DESC LIMIT 1").await, "2999|2999.0|2024-01-01");
-    assert_eq!(node.rows("SELECT a, b, c FROM t WHERE b = 1.5").await, "NULL|1.5|unknown");
+    assert_eq!(node.rows("SELECT a, b, c FROM t WHERE b = 1.5").await, "null|1.5|unknown");
     assert_eq!(node.columns("t").await.unwrap(), "a bigint, b double, c text");
 }
 
@@ -103,11 +103,11 @@ async fn what_cannot_be_read_says_which_line_mends_it() {
         ],
     );
     assert_eq!(node.rows("SELECT sum(price) FROM report").await, "9");
-    assert_eq!(node.rows("SELECT a, b, c FROM ragged WHERE a = 4").await, "4|5|NULL");
+    assert_eq!(node.rows("SELECT a, b, c FROM ragged WHERE a = 4").await, "4|5|null");
     assert_eq!(node.rows("SELECT nom FROM french").await, "mère");
     assert_eq!(node.rows("SELECT price FROM titled").await, "2");
     assert_eq!(node.rows("SELECT \"Betrag\" FROM umsatz").await, "1234.56\n987.1\n-12000.0");
-    assert_eq!(node.rows("SELECT country FROM missing WHERE id IN (1, 5)").await, "NULL\nNULL");
+    assert_eq!(node.rows("SELECT country FROM missing WHERE id IN (1, 5)").await, "null\nnull");
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn uuids_and_json_of_parquet_are_text() {
     let node = folder.database();
     assert_eq!(node.columns("t").await.unwrap(), "id text, doc text, kind text");
     let uuid = "abababab-abab-abab-abab-abababababab";
-    assert_eq!(node.rows("SELECT id, doc, kind FROM t").await, format!("{uuid}|{{\"a\": 1}}|RED\nNULL|NULL|NULL"));
+    assert_eq!(node.rows("SELECT id, doc, kind FROM t").await, format!("{uuid}|{{\"a\": 1}}|RED\nnull|null|null"));
     assert_eq!(node.rows(&format!("SELECT kind FROM t WHERE id = '{uuid}'")).await, "RED");
     assert_eq!(node.rows("SELECT count(id), max(id) FROM t").await, format!("1|{uuid}"));
 }

@@ -172,7 +172,8 @@ impl Grid {
         self.rows.drain(..skipped);
         let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
         let widest = self.rows.iter().map(filled).max().unwrap_or_default();
-        let begin = self.rows.iter().position(|row| filled(row) * 2 >= widest.max(1)).unwrap_or_default();
+        let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest.max(1) && filled(row) >= widest.min(2);
+        let begin = self.rows.iter().position(is_wide).unwrap_or_default();
         if told.skip.is_none() && begin > 0 && widest > 1 {
             return Err(title_above(location, self.rows_above + begin));
         }
