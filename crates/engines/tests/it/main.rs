@@ -12,6 +12,7 @@
 //! - `principals`: the queries of one principal beside those of another.
 //! - `policies`: row policies: what is seen, and that nothing tells of the rest.
 //! - `streams`: order, back-pressure, cancellation.
+//! - `messy`: files as people have them, and files that are replaced while they are read.
 //! - `memory`: bounds of memory and disk.
 //! - `patterns`: bounds of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
@@ -30,6 +31,7 @@ mod functions;
 mod globs;
 mod layout;
 mod memory;
+mod messy;
 mod patterns;
 mod plans;
 mod policies;
