@@ -10,11 +10,12 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{cast, json, number, time};
+use crate::{cast, correlated, json, number, time};
 
-/// DataFusion's rules, and after them ours.
+/// DataFusion's rules; before them subqueries become joins, and after them casts and arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules = Analyzer::new().rules;
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(correlated::Correlated)];
+    rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules
 }

@@ -1,6 +1,6 @@
 //! All functions that a statement may call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::catalog::{TableFunction, TableFunctionImpl, TableProvider};
@@ -60,19 +60,38 @@ impl TableFunctionImpl for PlannedFromLists {
     }
 }
 
-/// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
-/// later one counts, also where the name is an alias.
+/// `base` without what is withheld or replaced, in the order of names, then `ours`. What is replaced goes with its
+/// aliases: a session that is made of another registers all functions again, in any order.
 fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
+    let ours: Vec<F> = ours.collect();
+    let replaced: BTreeSet<String> = ours.iter().map(|function| names(function).0).collect();
     let mut ordered = BTreeMap::new();
     for function in base {
         ordered.insert(names(&function).0, function);
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !WITHHELD.contains(&name.as_str()) {
+        if !WITHHELD.contains(&name.as_str()) && !replaced.contains(&name) {
             merged.push(function);
         }
     }
     merged.extend(ours);
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_alias_is_the_name_of_another_function() {
+        let functions = scalar_functions();
+        let names: BTreeSet<&str> = functions.iter().map(|function| function.name()).collect();
+        for function in &functions {
+            for alias in function.aliases() {
+                let is_own = alias == function.name();
+                assert!(is_own || !names.contains(alias.as_str()), "{alias} of {}", function.name());
+            }
+        }
+    }
 }
