@@ -60,8 +60,8 @@ impl TableFunctionImpl for PlannedFromLists {
     }
 }
 
-/// `base` without what is withheld or replaced, in the order of names, then `ours`. What is replaced goes with its
-/// aliases: a session that is made of another registers all functions again, in any order.
+/// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
+/// later one counts, also where the name is an alias.
 fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
     let ours: Vec<F> = ours.collect();
     let replaced: BTreeSet<String> = ours.iter().map(|function| names(function).0).collect();
@@ -77,21 +77,4 @@ fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> 
     }
     merged.extend(ours);
     merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_alias_is_the_name_of_another_function() {
-        let functions = scalar_functions();
-        let names: BTreeSet<&str> = functions.iter().map(|function| function.name()).collect();
-        for function in &functions {
-            for alias in function.aliases() {
-                let is_own = alias == function.name();
-                assert!(is_own || !names.contains(alias.as_str()), "{alias} of {}", function.name());
-            }
-        }
-    }
 }
