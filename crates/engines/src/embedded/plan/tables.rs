@@ -35,7 +35,9 @@ impl Tables {
     /// The name of the table that `reference` means, as callers write it.
     fn name_of(&self, reference: &TableReference) -> String {
         match reference.schema() {
-            Some(schema) if *schema != *self.database => self.without_public(&format!("{schema}.{}", reference.table())),
+            Some(schema) if *schema != *self.database => {
+                self.without_public(&format!("{schema}.{}", reference.table()))
+            }
             _ => reference.table().to_owned(),
         }
     }
