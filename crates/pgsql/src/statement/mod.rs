@@ -12,6 +12,7 @@ mod aliases;
 mod forms;
 mod names;
 mod parse;
+mod refused;
 mod relation;
 mod rows;
 mod sample;
