@@ -15,9 +15,16 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             |_| not_impl_err!("SQL/JSON path expressions are not supported"),
         )
     };
-    ["jsonb_path_query", "jsonb_path_query_first", "jsonb_path_query_array", "jsonb_path_exists", "jsonb_path_match"]
-        .map(path)
-        .into()
+    [
+        "jsonb_path_query*",
+        "jsonb_path_query",
+        "jsonb_path_query_first",
+        "jsonb_path_query_array",
+        "jsonb_path_exists",
+        "jsonb_path_match",
+    ]
+    .map(path)
+    .into()
 }
 
 fn refuse_path(_: &[DataType]) -> Result<Vec<DataType>> {
