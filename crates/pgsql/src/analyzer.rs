@@ -15,7 +15,7 @@ use crate::{aggregate, cast, json, number};
 /// DataFusion's rules, before them what they would refuse, and after them ours.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(aggregate::FramesOfPeers));
+    rules.insert(0, Arc::new(aggregate::WindowTypes));
     rules.push(Arc::new(PostgresMeaning));
     rules
 }
