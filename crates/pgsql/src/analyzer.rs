@@ -10,12 +10,14 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, cast, json, number};
+use crate::{aggregate, cast, correlated, json, number, time};
 
-/// DataFusion's rules, before them what they would refuse, and after them ours.
+/// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
+/// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules = Analyzer::new().rules;
-    rules.insert(0, Arc::new(aggregate::WindowTypes));
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
+        vec![Arc::new(aggregate::WindowTypes), Arc::new(correlated::Correlated)];
+    rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules
 }
@@ -41,7 +43,7 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     let names = NamePreserver::new(&node);
-    let node = json::ordered(node, &schema)?;
+    let node = time::ordered(json::ordered(node, &schema)?, &schema)?;
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
         let meant = expression.transform_up(|expression| in_expression(expression, &schema))?;
@@ -55,6 +57,10 @@ fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     if converted.transformed {
         return Ok(converted);
     }
-    let converted = cast::convert(converted.data, schema)?;
+    let compared = time::compare(converted.data, schema)?;
+    if compared.transformed {
+        return Ok(compared);
+    }
+    let converted = cast::convert(compared.data, schema)?;
     if converted.transformed { Ok(converted) } else { number::check_overflow(converted.data, schema) }
 }

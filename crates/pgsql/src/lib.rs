@@ -16,6 +16,7 @@ mod aggregate;
 mod analyzer;
 mod array;
 mod cast;
+mod correlated;
 mod json;
 mod number;
 mod operator;

@@ -138,10 +138,15 @@ fn is_repeatable(statement: &Statement) -> bool {
         }
     };
     let Some(parsed) = parsed else { return false };
-    let text = parsed.text().to_lowercase();
     let is_known = |name: &String| REPEATABLE.binary_search(&name.to_lowercase().as_str()).is_ok();
+    parsed.functions().iter().all(is_known) && !names_moment(&parsed)
+}
+
+/// Whether `statement` has a word that stands for a moment when it is cast to a date or a time, as in `'today'::date`.
+pub fn names_moment(statement: &Statement) -> bool {
+    let text = statement.text().to_lowercase();
     let mut words = text.split(|character: char| !character.is_alphanumeric() && character != '_');
-    parsed.functions().iter().all(is_known) && !words.any(|word| MOMENTS.contains(&word))
+    words.any(|word| MOMENTS.contains(&word))
 }
 
 #[cfg(test)]

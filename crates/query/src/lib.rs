@@ -44,7 +44,7 @@ pub use cache::StatementCache;
 pub use database::{Catalog, Column, Database, Databases, Plan, Rows, TableEntry, TableStatus};
 pub use executor::{Delivery, Executor, Mode, Page, Presentation, Question, Rest, question_of};
 pub use format::{Format, Meaning, Texts, declared_type_name, field_type_name, type_name, with_type_name};
-pub use freshness::Freshness;
+pub use freshness::{Freshness, names_moment};
 pub use handover::{BatchSender, handover};
 pub use lasting::LastingStamp;
 pub use lookup::Lookup;

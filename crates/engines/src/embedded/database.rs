@@ -15,6 +15,7 @@ use super::barrier::{Viewer, check};
 use super::engine::Engine;
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
 use super::freshness::{freshness, stamp};
+use super::offered::{EngineFunction, functions_of};
 use super::plan::{Sessions, Tables, Wanted, describe, plan};
 
 /// A database whose tables are the files below some paths.
@@ -104,6 +105,11 @@ impl FileDatabase {
     async fn tables(&self, principal: &Principal) -> Result<Tables, Error> {
         let (snapshot, files) = (self.files.current().await?, self.files.clone());
         Ok(Tables { database: self.name.clone(), snapshot, files, viewer: self.viewer(principal) })
+    }
+
+    /// The functions that statements may call, sorted by name.
+    pub fn functions(&self) -> Vec<EngineFunction> {
+        functions_of(self.sessions.base())
     }
 
     /// The globs of this database that no file fits now. Looks into their folders.

@@ -8,7 +8,7 @@ use datafusion::execution::FunctionRegistry as _;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Volatility;
 use tidegate_core::Error;
-use tidegate_query::{Freshness, Statement};
+use tidegate_query::{Freshness, Statement, names_moment};
 
 use super::barrier::Viewer;
 use super::files::{FileTable, Snapshot, TableFile};
@@ -23,7 +23,7 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// # Errors
 /// Those of names that cannot be read.
 pub(super) fn freshness(statement: &Statement, session: &SessionState, tables: &Tables) -> Result<Freshness, Error> {
-    if !statement.functions().iter().all(|name| is_repeatable(name, session)) {
+    if names_moment(statement) || !statement.functions().iter().all(|name| is_repeatable(name, session)) {
         return Ok(Freshness::Never);
     }
     let lacks = |reference: &TableReference| tables.lacks(reference);

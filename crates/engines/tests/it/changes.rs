@@ -101,6 +101,8 @@ async fn an_answer_is_right_until_a_file_changes_and_never_where_a_function_chan
         "SELECT now() FROM a",
         "SELECT random() FROM a",
         "SELECT id FROM a WHERE current_date > '2026-01-01'",
+        "SELECT id FROM a WHERE 'today'::date > '2026-01-01'",
+        "SELECT age(timestamp '2020-01-01') FROM a",
         "SELECT uuid()",
     ] {
         assert_eq!(node.freshness(sql).await, Freshness::Never, "{sql}");

@@ -1,23 +1,43 @@
 //! Text, bytes and patterns.
 
-use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, ScalarUDF};
-use datafusion::sql::sqlparser::ast;
+mod arrays;
+mod bytea;
+mod case;
+mod change;
+mod encode;
+mod format;
+mod function;
+mod like;
+mod listed;
+mod normalize;
+mod operators;
+mod pieces;
+mod quote;
+mod regex;
+mod regexp;
+mod syntax;
+mod value;
 
-use crate::operator::Operands;
+use datafusion::logical_expr::ScalarUDF;
+
+pub(crate) use operators::plan_operator;
+pub(crate) use syntax::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    Vec::new()
-}
-
-/// The expression that the operator means for operands of these types; none if it is not of this family.
-pub(crate) fn plan_operator(_operands: &Operands<'_>) -> Result<Option<Expr>> {
-    Ok(None)
-}
-
-/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
-/// Inner expressions were rewritten before.
-pub(crate) fn rewrite_syntax(_expression: &mut ast::Expr) -> Result<()> {
-    Ok(())
+    let families = [
+        arrays::functions(),
+        bytea::functions(),
+        case::functions(),
+        change::functions(),
+        encode::functions(),
+        format::functions(),
+        like::functions(),
+        listed::functions(),
+        normalize::functions(),
+        pieces::functions(),
+        quote::functions(),
+        regexp::functions(),
+    ];
+    families.into_iter().flatten().map(ScalarUDF::new_from_impl).collect()
 }

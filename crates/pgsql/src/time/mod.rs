@@ -17,6 +17,7 @@ mod kind;
 mod make;
 mod now;
 mod operator;
+mod order;
 pub(crate) mod output;
 mod span;
 mod syntax;
@@ -33,6 +34,7 @@ use datafusion::sql::sqlparser::ast;
 use crate::operator::Operands;
 
 pub(crate) use convert::{convert, is_conversion};
+pub(crate) use order::{compare, ordered};
 pub(crate) use types::plan_type;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.

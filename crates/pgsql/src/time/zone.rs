@@ -19,8 +19,8 @@ pub(crate) enum Zone {
 }
 
 impl Zone {
-    /// The zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign counts to
-    /// the west.
+    /// The zone that `name` means after `AT TIME ZONE`: an abbreviation, a name, or a POSIX offset, whose sign counts
+    /// to the west.
     pub(crate) fn find(name: &str) -> Result<Self> {
         let lower = name.trim().to_ascii_lowercase();
         Self::abbreviation(&lower)

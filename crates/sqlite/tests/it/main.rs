@@ -6,6 +6,7 @@
 //! - `pools`: waiting for a connection, and getting it back
 //! - `catalogs`: tables, views, columns, what cannot be read
 //! - `complaints`: the words of errors
+//! - `differential`: statements answered as the library itself answers them
 //! - `policies`: row policies: what those see who are bound by them, and what they try
 //! - `hidden`: random questions of those, beside the same over a copy without what is hidden
 //! - `names`: names of what is denied, in texts of SQLite's
@@ -22,6 +23,7 @@ mod answers;
 mod broken;
 mod catalogs;
 mod complaints;
+mod differential;
 mod hidden;
 mod names;
 mod policies;

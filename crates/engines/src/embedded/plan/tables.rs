@@ -1,7 +1,7 @@
 //! The names that a statement may use for the tables of a snapshot.
 //!
-//! `table`, `database.table` and, for files of a folder, `folder.file` mean the same with and
-//! without quotes around the whole. There is no other catalog, no schema to make and no table to
+//! `table`, `public.table`, `database.table`, `database.public.table` and, for files of a folder, `folder.file` mean the
+//! same with and without quotes around the whole. There is no other catalog, no schema to make and no table to
 //! register.
 
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use crate::embedded::scan::FileTableProvider;
 
 /// The one catalog that there is.
 pub(crate) const CATALOG: &str = "tidegate";
+/// Before the names of tables, as PostgreSQL's clients write them.
+const PUBLIC: &str = "public.";
 
 /// The tables of one database at one moment.
 #[derive(Debug, Clone)]
@@ -33,8 +35,18 @@ impl Tables {
     /// The name of the table that `reference` means, as callers write it.
     fn name_of(&self, reference: &TableReference) -> String {
         match reference.schema() {
-            Some(schema) if *schema != *self.database => format!("{schema}.{}", reference.table()),
+            Some(schema) if *schema != *self.database => {
+                self.without_public(&format!("{schema}.{}", reference.table()))
+            }
             _ => reference.table().to_owned(),
+        }
+    }
+
+    /// `name` without the schema in which PostgreSQL has the tables that it is asked of, unless a folder is called so.
+    fn without_public(&self, name: &str) -> String {
+        match name.strip_prefix(PUBLIC) {
+            Some(bare) if self.snapshot.find(name).is_none() => bare.to_owned(),
+            _ => name.to_owned(),
         }
     }
 
@@ -42,6 +54,7 @@ impl Tables {
     pub(crate) fn table(&self, reference: &TableReference) -> Result<Arc<FileTable>, Error> {
         if let Some(catalog) = reference.catalog()
             && catalog != CATALOG
+            && *catalog != *self.database
         {
             let name = format!("{catalog}.{}.{}", reference.schema().unwrap_or_default(), reference.table());
             return self.viewer.table(&self.snapshot, &name, &self.database);
@@ -51,7 +64,8 @@ impl Tables {
 
     /// The one place where a table becomes one that can be read. None where there is none, or where it must not be.
     fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        let (name, table) = self.snapshot.find(name)?;
+        let name = self.without_public(name);
+        let (name, table) = self.snapshot.find(&name)?;
         let table = table.as_ref().ok()?.clone();
         let view = self.viewer.view(&self.snapshot, &table).ok()?;
         let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
@@ -88,7 +102,7 @@ impl CatalogProviderList for Tables {
     }
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        (name == CATALOG).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
+        (name == CATALOG || *name == *self.database).then(|| Arc::new(self.clone()) as Arc<dyn CatalogProvider>)
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Equal,
     /// Equal but for the names of the columns.
     Named,
+    /// PostgreSQL fails, and so does the engine.
+    BothFail,
     /// Refused with words that say what to write.
     Refused,
     /// Refused without them.
@@ -64,7 +66,7 @@ pub(crate) fn outcome(theirs: &Result<Answer, ServerError>, ours: &Ours, is_orde
         (_, Ours::Error(error)) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::TimedOut) => {
             Outcome::Internal
         }
-        (Err(_), Ours::Error(_)) => Outcome::Equal,
+        (Err(_), Ours::Error(_)) => Outcome::BothFail,
         (Ok(_), Ours::Error(error)) => {
             if says_what_to_write(error) {
                 Outcome::Refused

@@ -6,8 +6,10 @@ mod answer;
 mod columns;
 mod compare;
 mod corpus;
+mod federated;
 mod from_arrow;
 mod from_text;
+mod functions;
 mod generated;
 mod generator;
 mod number;
@@ -113,8 +115,18 @@ impl Judged {
             Outcome::Named => NAMES_MUST_AGREE,
             Outcome::Mute => REFUSALS_MUST_ADVISE,
             Outcome::Refused => false,
-            Outcome::Equal | Outcome::Wider | Outcome::Looser => self.statement.refused.is_some(),
+            Outcome::Equal | Outcome::BothFail | Outcome::Wider | Outcome::Looser => self.statement.refused.is_some(),
         }
+    }
+
+    /// The names of the columns, where they differ though the values are equal.
+    fn names(&self) -> Option<String> {
+        let (Outcome::Named, Ok(theirs), Ours::Answer(ours)) = (&self.outcome, &self.theirs, &self.ours) else {
+            return None;
+        };
+        let pairs = theirs.columns.iter().zip(&ours.columns).filter(|(theirs, ours)| theirs.name != ours.name);
+        let pairs: Vec<String> = pairs.map(|(theirs, ours)| format!("{} is {:?}", theirs.name, ours.name)).collect();
+        Some(format!("{}:{}  {}", self.statement.area, self.statement.line, pairs.join(", ")))
     }
 
     fn shown(&self) -> String {
@@ -124,7 +136,7 @@ impl Judged {
             Err(error) => format!("{} {}", error.code, error.message),
         };
         let mark = match (refused, &self.outcome) {
-            (Some(reason), Outcome::Equal | Outcome::Wider | Outcome::Looser | Outcome::Named) => {
+            (Some(reason), outcome) if !matches!(outcome, Outcome::Refused | Outcome::Mute) => {
                 format!(" (it is marked as refused, {reason:?}: take the mark away)")
             }
             _ => String::new(),

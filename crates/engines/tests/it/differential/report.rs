@@ -6,26 +6,28 @@ use std::fmt::Write;
 use super::Judged;
 use super::compare::Outcome;
 
-const HEADER: [&str; 9] =
-    ["equal", "named", "refused", "mute", "different", "internal", "wider", "looser", "statements"];
+/// The outcomes in the order of the table's columns.
+const OUTCOMES: [&str; 9] =
+    ["equal", "named", "both fail", "wider", "looser", "refused", "mute", "different", "internal"];
 
 fn place_of(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Equal => 0,
         Outcome::Named => 1,
-        Outcome::Refused => 2,
-        Outcome::Mute => 3,
-        Outcome::Different(_) => 4,
-        Outcome::Internal => 5,
-        Outcome::Wider => 6,
-        Outcome::Looser => 7,
+        Outcome::BothFail => 2,
+        Outcome::Wider => 3,
+        Outcome::Looser => 4,
+        Outcome::Refused => 5,
+        Outcome::Mute => 6,
+        Outcome::Different(_) => 7,
+        Outcome::Internal => 8,
     }
 }
 
 /// Counts of outcomes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
-    counts: [usize; 8],
+    counts: [usize; OUTCOMES.len()],
 }
 
 impl Tally {
@@ -39,7 +41,7 @@ impl Tally {
 
     /// Statements with an answer that PostgreSQL gives too, or one that is right where it overflows.
     fn answered(&self) -> usize {
-        self.counts[0] + self.counts[1] + self.counts[6]
+        self.counts[..4].iter().sum()
     }
 }
 
@@ -60,7 +62,7 @@ impl Report {
             total.add(&statement.outcome);
         }
         let mut text = format!("{:<24}", "area");
-        HEADER.iter().for_each(|name| write!(text, "{name:>11}").unwrap());
+        OUTCOMES.iter().chain(&["statements"]).for_each(|name| write!(text, "{name:>11}").unwrap());
         for (area, tally) in areas.iter().map(|(area, tally)| (*area, tally)).chain([("all", &total)]) {
             write!(text, "\n{area:<24}").unwrap();
             tally.counts.iter().chain([&tally.statements()]).for_each(|count| write!(text, "{count:>11}").unwrap());
@@ -78,6 +80,8 @@ impl Report {
             others.join("\n")
         )
         .unwrap();
+        let named: Vec<String> = judged.iter().filter_map(Judged::names).collect();
+        writeln!(text, "\n==== {} with other names of columns ====\n\n{}", named.len(), named.join("\n")).unwrap();
         Self { text, failures, total }
     }
 }

@@ -20,8 +20,11 @@ use super::server::connect;
 use crate::support::write_parquet;
 
 /// To be changed when the same statements make other files than before.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 const GROUP_ROWS: usize = 2_048;
+/// Who reads the tables through Tidegate's own engine of PostgreSQL.
+const READER: &str = "differential_reader";
+const READER_PASSWORD: &str = "reads";
 const DEMO: &[&str] = &["airlines", "airports", "flights", "planes", "weather"];
 
 /// The names of the database and the folder of the files.
@@ -52,6 +55,12 @@ impl Tables {
     }
 }
 
+/// The connection string of who reads `database` over the network.
+pub(crate) fn reader_of(database: &str) -> String {
+    let host = std::env::var("TIDEGATE_TEST_POSTGRES_TCP").unwrap();
+    format!("{host} dbname={database} user={READER} password={READER_PASSWORD} sslmode=disable")
+}
+
 /// Makes the database unless a comment on it says that it is complete.
 async fn prepare_database(admin: &Client, name: &str, definition: &str) {
     let complete = "SELECT shobj_description(oid, 'pg_database') = 'complete' FROM pg_database WHERE datname = $1";
@@ -67,7 +76,11 @@ async fn prepare_database(admin: &Client, name: &str, definition: &str) {
     for table in DEMO {
         copy_demo(&client, table).await;
     }
-    client.batch_execute("ANALYZE").await.unwrap();
+    let reader = format!(
+        "DO $$ BEGIN CREATE ROLE {READER} LOGIN PASSWORD '{READER_PASSWORD}'; EXCEPTION WHEN duplicate_object THEN END $$;
+         GRANT SELECT ON ALL TABLES IN SCHEMA public TO {READER}; ANALYZE"
+    );
+    client.batch_execute(&reader).await.unwrap();
     admin.batch_execute(&format!("COMMENT ON DATABASE {name} IS 'complete'")).await.unwrap();
 }
 

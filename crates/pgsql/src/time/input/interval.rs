@@ -33,7 +33,8 @@ pub(crate) fn interval(text: &str) -> Result<IntervalMonthDayNano> {
     restricted_interval(text, Fields::default())
 }
 
-/// The interval that `text` means, where a number without a unit counts the least of `fields`, and what is less is cut off.
+/// The interval that `text` means, where a number without a unit counts the least of `fields`, and what is less is cut
+/// off.
 pub(crate) fn restricted_interval(text: &str, fields: Fields) -> Result<IntervalMonthDayNano> {
     let trimmed = text.trim();
     let sum = match trimmed.strip_prefix('P') {

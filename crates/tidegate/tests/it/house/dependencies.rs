@@ -24,7 +24,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// What the tests of a crate may know beside that, but not the crate itself.
-const TESTS_KNOW: &[(&str, &str)] = &[("tidegate-transport", "tidegate-auth")];
+const TESTS_KNOW: &[(&str, &str)] =
+    &[("tidegate-transport", "tidegate-auth"), ("tidegate-engines", "tidegate-postgres")];
 
 /// Crates without a row in [`MAY_KNOW`].
 const KNOW_ALL: &[&str] = &["tidegate", "tidegate-bench"];

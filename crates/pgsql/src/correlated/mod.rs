@@ -1,0 +1,289 @@
+//! Subqueries that use columns of outer queries in ways that DataFusion does not plan, as joins.
+//!
+//! DataFusion plans those whose outer columns stand in a filter, below nothing that makes a difference. All others are
+//! evaluated for all outer values at once ([`Domain`]) and joined.
+
+mod domain;
+mod single;
+mod value;
+
+use std::cell::Cell;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, JoinType, Result};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Operator, utils};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use domain::Domain;
+
+/// The rule, which runs before types are coerced.
+#[derive(Debug)]
+pub(crate) struct Correlated;
+
+impl AnalyzerRule for Correlated {
+    fn name(&self) -> &str {
+        "correlated_subqueries"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewriter = Rewriter { count: Cell::new(0) };
+        plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
+    }
+}
+
+/// Numbers what it makes.
+struct Rewriter {
+    count: Cell<usize>,
+}
+
+impl Rewriter {
+    fn number(&self) -> usize {
+        self.count.set(self.count.get() + 1);
+        self.count.get()
+    }
+
+    fn rewrite(&self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        let rewritten = match &node {
+            LogicalPlan::Join(join) => self.lateral(join)?,
+            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) => self.values(&node)?,
+            _ => None,
+        };
+        Ok(rewritten.map_or(Transformed::no(node), Transformed::yes))
+    }
+
+    /// A join whose right side uses columns of its left side.
+    fn lateral(&self, join: &Join) -> Result<Option<LogicalPlan>> {
+        let is_subquery = match join.right.as_ref() {
+            LogicalPlan::Subquery(_) => true,
+            LogicalPlan::SubqueryAlias(alias) => matches!(alias.input.as_ref(), LogicalPlan::Subquery(_)),
+            _ => false,
+        };
+        if !is_subquery || !join.on.is_empty() || !matches!(join.join_type, JoinType::Inner | JoinType::Left) {
+            return Ok(None);
+        }
+        let output: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+        let is_left = join.join_type == JoinType::Left;
+        if makes_rows_of_each(&join.right, is_left)? && (!is_left || join.filter.is_none()) {
+            let columns = join.left.schema().columns();
+            let same = columns.iter().map(|column| (column.clone(), column.clone())).collect();
+            let table = join.left.as_ref().clone();
+            let domain = Domain { table, columns: same, carried: columns, number: self.number(), keeps_rows: is_left };
+            let Some(mut rows) = domain.push(&join.right)? else { return Ok(None) };
+            if let Some(filter) = &join.filter {
+                rows = LogicalPlanBuilder::from(rows).filter(filter.clone())?.build()?;
+            }
+            return LogicalPlanBuilder::from(rows).project(output)?.build().map(Some);
+        }
+        let Some((rows, keys)) = self.pushed(&join.left, &join.right)? else { return Ok(None) };
+        let left = LogicalPlanBuilder::from(join.left.as_ref().clone());
+        let equal = keys.0.into_iter().zip(keys.1).map(|(left, right)| same(Expr::Column(left), Expr::Column(right)));
+        let mut conditions: Vec<Expr> = equal.collect();
+        conditions.extend(join.filter.clone());
+        if conditions.is_empty() {
+            conditions.push(datafusion::logical_expr::lit(true));
+        }
+        left.join_on(rows, join.join_type, conditions)?.project(output)?.build().map(Some)
+    }
+
+    /// The rows of `plan` for each value of the columns of `outer` that it uses, and by which columns they are joined.
+    fn pushed(
+        &self,
+        outer: &LogicalPlan,
+        plan: &LogicalPlan,
+    ) -> Result<Option<(LogicalPlan, (Vec<Column>, Vec<Column>))>> {
+        if is_volatile(outer)? {
+            return Ok(None);
+        }
+        let number = self.number();
+        let mut used: Vec<Column> = Vec::new();
+        for reference in plan.all_out_ref_exprs() {
+            if let Expr::OuterReferenceColumn(_, column) = reference
+                && outer.schema().has_column(&column)
+                && !used.contains(&column)
+            {
+                used.push(column);
+            }
+        }
+        let carried: Vec<Column> =
+            (0..used.len()).map(|index| Column::new_unqualified(format!("outer\u{1}{number} {index}"))).collect();
+        let columns: Vec<(Column, Column)> = used.iter().cloned().zip(carried.iter().cloned()).collect();
+        let table = if columns.is_empty() {
+            LogicalPlanBuilder::empty(true).build()?
+        } else {
+            let named = columns.iter().map(|(column, name)| Expr::Column(column.clone()).alias(&name.name));
+            LogicalPlanBuilder::from(outer.clone()).project(named)?.distinct()?.build()?
+        };
+        let domain = Domain { table, columns, carried: carried.clone(), number, keeps_rows: false };
+        Ok(domain.push(plan)?.map(|rows| (rows, (used, carried))))
+    }
+
+    /// A node with subqueries in its expressions.
+    fn values(&self, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        let [input] = node.inputs()[..] else { return Ok(None) };
+        let in_filter = matches!(node, LogicalPlan::Filter(_));
+        let mut joined = input.clone();
+        let mut found = false;
+        let mut expressions = Vec::new();
+        let names: Vec<_> =
+            node.schema().iter().map(|(qualifier, field)| (qualifier.cloned(), field.clone())).collect();
+        for (index, expression) in node.expressions().into_iter().enumerate() {
+            let before = found;
+            let replaced = expression
+                .transform_down(|expression| {
+                    if !value::is_ours(&expression, in_filter, input.schema())? {
+                        return Ok(Transformed::no(expression));
+                    }
+                    let Some(value) = value::value_of(&expression, input.schema(), self.number())? else {
+                        return Ok(Transformed::no(expression));
+                    };
+                    let Some((rows, keys)) = self.pushed(&joined, &value.plan)? else {
+                        return Ok(Transformed::no(expression));
+                    };
+                    let conditions: Vec<Expr> = keys
+                        .0
+                        .into_iter()
+                        .zip(keys.1)
+                        .map(|(left, right)| same(Expr::Column(left), Expr::Column(right)))
+                        .chain([datafusion::logical_expr::lit(true)])
+                        .collect();
+                    let left = LogicalPlanBuilder::from(joined.clone());
+                    joined = left.join_on(rows, JoinType::Left, conditions)?.build()?;
+                    found = true;
+                    Ok(Transformed::new(value.expression, true, TreeNodeRecursion::Jump))
+                })
+                .data()?;
+            expressions.push(match names.get(index) {
+                Some((qualifier, field)) if found && !before && !in_filter => {
+                    replaced.unalias().alias_qualified(qualifier.clone(), field.name())
+                }
+                _ => replaced,
+            });
+        }
+        if !found {
+            return Ok(None);
+        }
+        let node = node.with_new_exprs(expressions, vec![joined])?;
+        if !in_filter {
+            return Ok(Some(node));
+        }
+        let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+        LogicalPlanBuilder::from(node).project(output)?.build().map(Some)
+    }
+}
+
+/// Equal, or both NULL.
+fn same(left: Expr, right: Expr) -> Expr {
+    datafusion::logical_expr::binary_expr(left, Operator::IsNotDistinctFrom, right)
+}
+
+/// Whether `plan` makes rows of the values of one outer row alone, and where `is_left`, nothing else.
+fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
+    let mut unnests = false;
+    let mut only = true;
+    plan.apply(|node| {
+        match node {
+            LogicalPlan::Unnest(_) => unnests = true,
+            LogicalPlan::Projection(projection) if is_left && !unnests => {
+                only &= projection.expr.iter().all(|expression| {
+                    matches!(expression.clone().unalias(), Expr::Column(_) | Expr::ScalarFunction(_))
+                });
+            }
+            LogicalPlan::Filter(_) => only &= !is_left,
+            LogicalPlan::Projection(_)
+            | LogicalPlan::Subquery(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::EmptyRelation(_) => {}
+            _ => only = false,
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(only && unnests)
+}
+
+/// Whether `plan` can give other rows each time.
+fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut volatile = false;
+    plan.apply_with_subqueries(|node| {
+        volatile |= node.expressions().iter().any(Expr::is_volatile);
+        Ok(if volatile { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(volatile)
+}
+
+/// Whether DataFusion plans the subquery `plan`: outer columns, all of them in `schema`, stand in filters, below
+/// projections and at most one aggregate, and there in equalities.
+fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
+    let mut simple = true;
+    let mut kinds_above = Above::default();
+    let mut node = plan;
+    if plan.all_out_ref_exprs().is_empty() {
+        return Ok(true);
+    }
+    loop {
+        let own: Vec<Expr> = node.expressions();
+        let uses = |expression: &Expr| -> Result<bool> {
+            expression.exists(|inner| Ok(matches!(inner, Expr::OuterReferenceColumn(..))))
+        };
+        let nests = |expression: &Expr| -> Result<bool> {
+            let is_nested = |inner: &Expr| match inner {
+                Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+                Expr::Exists(exists) => !exists.subquery.outer_ref_columns.is_empty(),
+                Expr::InSubquery(contained) => !contained.subquery.outer_ref_columns.is_empty(),
+                Expr::SetComparison(_) => true,
+                _ => false,
+            };
+            expression.exists(|inner| Ok(is_nested(inner)))
+        };
+        for expression in &own {
+            if nests(expression)? {
+                simple = false;
+            }
+            if uses(expression)? {
+                simple &= match node {
+                    LogicalPlan::Filter(filter) => {
+                        !kinds_above.has_other
+                            && utils::split_conjunction(&filter.predicate).into_iter().all(|part| {
+                                !uses(part).unwrap_or(true) || !kinds_above.has_aggregate || is_equality(part)
+                            })
+                    }
+                    _ => false,
+                };
+            }
+        }
+        match node {
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) => {}
+            LogicalPlan::Subquery(_) => {}
+            LogicalPlan::Aggregate(aggregate) => {
+                kinds_above.has_other |= !aggregate.group_expr.is_empty() || kinds_above.has_aggregate;
+                kinds_above.has_aggregate = true;
+            }
+            _ => kinds_above.has_other = true,
+        }
+        match node.inputs()[..] {
+            [input] if simple => node = input,
+            [] => return Ok(simple),
+            _ => break,
+        }
+    }
+    // Of several inputs none may use outer columns.
+    let rest_uses = node.inputs().iter().any(|input| !input.all_out_ref_exprs().is_empty());
+    let outside = plan
+        .all_out_ref_exprs()
+        .iter()
+        .any(|reference| matches!(reference, Expr::OuterReferenceColumn(_, column) if !schema.has_column(column)));
+    Ok(simple && !rest_uses && !outside)
+}
+
+fn is_equality(expression: &Expr) -> bool {
+    let Expr::BinaryExpr(binary) = expression else { return false };
+    binary.op == Operator::Eq
+        && (matches!(*binary.left, Expr::OuterReferenceColumn(..))
+            || matches!(*binary.right, Expr::OuterReferenceColumn(..)))
+}
+
+#[derive(Default)]
+struct Above {
+    has_aggregate: bool,
+    has_other: bool,
+}

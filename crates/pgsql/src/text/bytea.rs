@@ -1,0 +1,151 @@
+//! `bytea`: its literals, and functions of bytes.
+
+use datafusion::common::{Result, exec_datafusion_err, exec_err};
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+use super::function::{Function, Kind, Overload};
+use super::value::{Output, Row};
+
+/// The bytes that a literal of `bytea` means: `\x` and hexadecimal digits, or characters with escapes.
+pub(crate) fn parse(literal: &str) -> Result<Vec<u8>> {
+    if let Some(digits) = literal.strip_prefix("\\x") {
+        return from_hex(digits.as_bytes());
+    }
+    from_escaped(literal.as_bytes())
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        digits.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        digits.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    digits
+}
+
+/// The bytes that hexadecimal digits mean; white space may stand between them.
+pub(super) fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(digits.len() / 2);
+    let mut digits = digits.iter().copied();
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .map(|digit| digit as u8)
+            .ok_or_else(|| exec_datafusion_err!("invalid hexadecimal digit: \"{}\"", char::from(byte)))
+    };
+    while let Some(high) = digits.next() {
+        if matches!(high, b' ' | b'\n' | b'\t' | b'\r') {
+            continue;
+        }
+        let high = digit(high)?;
+        let Some(low) = digits.next() else {
+            return exec_err!("invalid hexadecimal data: odd number of digits");
+        };
+        bytes.push(high << 4 | digit(low)?);
+    }
+    Ok(bytes)
+}
+
+/// The bytes of the format `escape`.
+pub(super) fn from_escaped(text: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        match rest {
+            [] => return Ok(bytes),
+            [b'\\', b'\\', tail @ ..] => {
+                bytes.push(b'\\');
+                rest = tail;
+            }
+            [b'\\', first @ b'0'..=b'3', second @ b'0'..=b'7', third @ b'0'..=b'7', tail @ ..] => {
+                bytes.push((first - b'0') << 6 | (second - b'0') << 3 | (third - b'0'));
+                rest = tail;
+            }
+            [b'\\', ..] => return exec_err!("invalid input syntax for type bytea"),
+            [byte, tail @ ..] => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    let hash = |name, run| Function::new(name, vec![Overload::new(&[Kind::ByteLiteral], Kind::Bytes, run)]);
+    let byte = |name, params: &[Kind], returns, run| Function::new(name, vec![Overload::new(params, returns, run)]);
+    vec![
+        hash("sha224", |row, output| output.bytes(&Sha224::digest(row.bytes(0)?))),
+        hash("sha256", |row, output| output.bytes(&Sha256::digest(row.bytes(0)?))),
+        hash("sha384", |row, output| output.bytes(&Sha384::digest(row.bytes(0)?))),
+        hash("sha512", |row, output| output.bytes(&Sha512::digest(row.bytes(0)?))),
+        byte("get_byte", &[Kind::ByteLiteral, Kind::Int], Kind::Int, get_byte),
+        byte("set_byte", &[Kind::ByteLiteral, Kind::Int, Kind::Int], Kind::Bytes, set_byte),
+        byte("get_bit", &[Kind::ByteLiteral, Kind::BigInt], Kind::Int, get_bit),
+        byte("set_bit", &[Kind::ByteLiteral, Kind::BigInt, Kind::Int], Kind::Bytes, set_bit),
+        byte("bit_count", &[Kind::Bytes], Kind::BigInt, |row, output| {
+            output.integer(row.bytes(0)?.iter().map(|byte| i64::from(byte.count_ones())).sum())
+        }),
+        byte("convert_from", &[Kind::ByteLiteral, Kind::Text], Kind::Text, convert_from),
+        byte("convert_to", &[Kind::Text, Kind::Text], Kind::Bytes, convert_to),
+        byte("bytea_concat", &[Kind::ByteLiteral, Kind::ByteLiteral], Kind::Bytes, |row, output| {
+            output.bytes(&[row.bytes(0)?, row.bytes(1)?].concat())
+        }),
+    ]
+}
+
+fn place(position: i64, length: usize) -> Result<usize> {
+    let place = usize::try_from(position).ok().filter(|place| *place < length);
+    place.ok_or_else(|| exec_datafusion_err!("index {position} out of valid range, 0..{}", length as i64 - 1))
+}
+
+fn get_byte(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    let bytes = row.bytes(0)?;
+    output.integer(i64::from(bytes[place(row.bigint(1)?, bytes.len())?]))
+}
+
+fn set_byte(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    let mut bytes = row.bytes(0)?.into_owned();
+    let place = place(row.bigint(1)?, bytes.len())?;
+    bytes[place] = (row.bigint(2)? & 0xff) as u8;
+    output.bytes(&bytes)
+}
+
+fn get_bit(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    let bytes = row.bytes(0)?;
+    let place = place(row.bigint(1)?, bytes.len() * 8)?;
+    output.integer(i64::from(bytes[place / 8] >> (place % 8) & 1))
+}
+
+fn set_bit(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    let mut bytes = row.bytes(0)?.into_owned();
+    let place = place(row.bigint(1)?, bytes.len() * 8)?;
+    let bit = 1 << (place % 8);
+    match row.bigint(2)? {
+        0 => bytes[place / 8] &= !bit,
+        1 => bytes[place / 8] |= bit,
+        _ => return exec_err!("new bit must be 0 or 1"),
+    }
+    output.bytes(&bytes)
+}
+
+fn check_encoding(name: &str) -> Result<()> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    if plain.eq_ignore_ascii_case("utf8") || plain.eq_ignore_ascii_case("unicode") {
+        return Ok(());
+    }
+    exec_err!("the encoding \"{name}\" is not available; write 'UTF8'")
+}
+
+fn convert_from(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    check_encoding(row.text(1)?)?;
+    let bytes = row.bytes(0)?;
+    let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
+    output.text(text.ok_or_else(|| exec_datafusion_err!("invalid byte sequence for encoding \"UTF8\""))?)
+}
+
+fn convert_to(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    check_encoding(row.text(1)?)?;
+    output.bytes(row.text(0)?.as_bytes())
+}

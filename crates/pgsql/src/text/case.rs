@@ -1,0 +1,68 @@
+//! Upper and lower case of single characters, as the C library's `towupper` and `towlower` have them: a character stays
+//! one character.
+
+use datafusion::common::Result;
+
+use super::function::{Function, Kind, Overload};
+use super::value::{Output, Row};
+
+/// The upper case of a character, one character.
+pub(crate) fn simple_upper(character: char) -> char {
+    if character.is_ascii() {
+        return character.to_ascii_uppercase();
+    }
+    let mut upper = character.to_uppercase();
+    match (upper.next(), upper.next(), character) {
+        (Some(one), None, _) => one,
+        // These have an upper case of one character beside the one of two.
+        (_, _, '\u{1F80}'..='\u{1F87}' | '\u{1F90}'..='\u{1F97}' | '\u{1FA0}'..='\u{1FA7}') => {
+            char::from_u32(character as u32 + 8).unwrap_or(character)
+        }
+        (_, _, '\u{1FB3}') => '\u{1FBC}',
+        (_, _, '\u{1FC3}') => '\u{1FCC}',
+        (_, _, '\u{1FF3}') => '\u{1FFC}',
+        _ => character,
+    }
+}
+
+/// The lower case of a character, one character.
+pub(crate) fn simple_lower(character: char) -> char {
+    if character.is_ascii() {
+        return character.to_ascii_lowercase();
+    }
+    // Only U+0130 has a lower case of two characters, of which the first is the simple one.
+    character.to_lowercase().next().unwrap_or(character)
+}
+
+/// `text` in lower case.
+pub(crate) fn lower(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().map(simple_lower).collect() }
+}
+
+/// `text` in upper case.
+pub(crate) fn upper(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(simple_upper).collect() }
+}
+
+fn initcap(text: &str) -> String {
+    let mut is_inside = false;
+    let cased = |character: char| {
+        let cased = if is_inside { simple_lower(character) } else { simple_upper(character) };
+        is_inside = super::regex::is_alphanumeric(cased);
+        cased
+    };
+    text.chars().map(cased).collect()
+}
+
+pub(super) fn functions() -> Vec<Function> {
+    let of = |name, run| Function::new(name, vec![Overload::new(&[Kind::Text], Kind::Text, run)]);
+    vec![
+        of("lower", |row: &Row<'_>, output: &mut Output| cased(row, output, lower)),
+        of("upper", |row: &Row<'_>, output: &mut Output| cased(row, output, upper)),
+        of("initcap", |row: &Row<'_>, output: &mut Output| cased(row, output, initcap)),
+    ]
+}
+
+fn cased(row: &Row<'_>, output: &mut Output, cased: fn(&str) -> String) -> Result<()> {
+    output.text(&cased(row.text(0)?))
+}

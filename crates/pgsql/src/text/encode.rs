@@ -1,0 +1,108 @@
+//! Bytes as text: `encode` and `decode`.
+
+use datafusion::common::{Result, exec_datafusion_err, exec_err};
+
+use super::bytea::{from_escaped, from_hex, to_hex};
+use super::function::{Function, Kind, Overload};
+use super::value::{Output, Row};
+
+/// Characters of a line of base64.
+const LINE_CHARACTERS: usize = 76;
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+pub(super) fn functions() -> Vec<Function> {
+    vec![
+        Function::new("encode", vec![Overload::new(&[Kind::ByteLiteral, Kind::Text], Kind::Text, encode)]),
+        Function::new("decode", vec![Overload::new(&[Kind::Text, Kind::Text], Kind::Bytes, decode)]),
+    ]
+}
+
+fn unknown<T>(format: &str) -> Result<T> {
+    exec_err!("unrecognized encoding: \"{format}\"; write 'hex', 'base64' or 'escape'")
+}
+
+fn encode(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    let bytes = row.bytes(0)?;
+    match row.text(1)?.to_ascii_lowercase().as_str() {
+        "hex" => output.text(&to_hex(&bytes)),
+        "base64" => output.text(&to_base64(&bytes)),
+        "escape" => output.text(&to_escaped(&bytes)),
+        other => unknown(other),
+    }
+}
+
+fn decode(row: &Row<'_>, output: &mut Output) -> Result<()> {
+    let text = row.text(0)?;
+    match row.text(1)?.to_ascii_lowercase().as_str() {
+        "hex" => output.bytes(&from_hex(text.as_bytes())?),
+        "base64" => output.bytes(&from_base64(text)?),
+        "escape" => output.bytes(&from_escaped(text.as_bytes())?),
+        other => unknown(other),
+    }
+}
+
+fn to_escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            0 | 0x80.. => text.push_str(&format!("\\{byte:03o}")),
+            b'\\' => text.push_str("\\\\"),
+            _ => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 4 / 3 + bytes.len() / 57 + 4);
+    let mut line = 0;
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let letter = if place > chunk.len() { b'=' } else { LETTERS[(bits >> (18 - 6 * place) & 63) as usize] };
+            text.push(char::from(letter));
+        }
+        line += 4;
+        if line >= LINE_CHARACTERS {
+            text.push('\n');
+            line = 0;
+        }
+    }
+    text
+}
+
+fn from_base64(text: &str) -> Result<Vec<u8>> {
+    let (mut bytes, mut bits, mut count, mut padding) = (Vec::new(), 0_u32, 0, 0);
+    for byte in text.bytes() {
+        let value = match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => continue,
+            b'=' if padding == 0 && count == 2 => {
+                padding = 1;
+                0
+            }
+            b'=' if padding < 2 && count == 3 => {
+                padding = if padding == 0 { 1 } else { 2 };
+                0
+            }
+            b'=' => return exec_err!("unexpected \"=\" while decoding base64 sequence"),
+            _ => {
+                let value = LETTERS.iter().position(|letter| *letter == byte).filter(|_| padding == 0);
+                value.ok_or_else(|| {
+                    exec_datafusion_err!("invalid symbol \"{}\" found while decoding base64 sequence", char::from(byte))
+                })? as u32
+            }
+        };
+        bits = bits << 6 | value;
+        count += 1;
+        if count == 4 {
+            bytes.extend_from_slice(&[(bits >> 16) as u8, (bits >> 8) as u8, bits as u8][..3 - padding]);
+            (bits, count) = (0, 0);
+        }
+    }
+    if count != 0 {
+        return exec_err!(
+            "invalid base64 end sequence: input data is missing padding, is truncated, or is otherwise corrupted"
+        );
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,103 @@
+//! The operators of text and bytes.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Like, Operator};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use super::function::{Function, is_bytes, is_text, type_name};
+use super::like::{is_plain, text_like};
+use super::regexp::{regex_imatch, regex_match};
+use crate::operator::Operands;
+
+/// The expression that the operator means for operands of these types; none if it is not of this family.
+pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
+    use BinaryOperator as Op;
+    let both = || vec![operands.left.clone(), operands.right.clone()];
+    let planned = match operands.op {
+        Op::PGRegexMatch => regex_match().call(both()),
+        Op::PGRegexIMatch => regex_imatch().call(both()),
+        Op::PGRegexNotMatch => negated(regex_match().call(both())),
+        Op::PGRegexNotIMatch => negated(regex_imatch().call(both())),
+        Op::PGLikeMatch => like(operands, false),
+        Op::PGNotLikeMatch => negated(like(operands, false)),
+        Op::PGILikeMatch => like(operands, true),
+        Op::PGNotILikeMatch => negated(like(operands, true)),
+        Op::PGStartsWith => datafusion::functions::string::starts_with().call(both()),
+        Op::StringConcat => return concat(operands),
+        _ => return Ok(None),
+    };
+    for given in [&operands.left_type, &operands.right_type] {
+        if !is_text(given) && *given != DataType::Null {
+            return no_operator(operands);
+        }
+    }
+    Ok(Some(planned))
+}
+
+fn no_operator<T>(operands: &Operands<'_>) -> Result<T> {
+    let (left, right) = (type_name(&operands.left_type), type_name(&operands.right_type));
+    plan_err!("operator does not exist: {left} {} {right}; cast the operands to text", operands.op)
+}
+
+fn negated(expr: Expr) -> Expr {
+    Expr::Not(Box::new(expr))
+}
+
+/// DataFusion's own `LIKE` where it means the same. Case is folded as `lower` does it.
+fn like(operands: &Operands<'_>, is_caseless: bool) -> Expr {
+    let (mut left, mut right) = (operands.left.clone(), operands.right.clone());
+    if is_caseless {
+        let lower = |expr| {
+            super::case::functions()
+                .into_iter()
+                .find(|function| function.is("lower"))
+                .map(|lower| lower.call(vec![expr]))
+        };
+        right = match &right {
+            Expr::Literal(ScalarValue::Utf8(Some(pattern)), _) => {
+                Expr::Literal(ScalarValue::from(super::case::lower(pattern)), None)
+            }
+            _ => lower(right.clone()).unwrap_or(right),
+        };
+        left = lower(left.clone()).unwrap_or(left);
+    }
+    if is_plain(&right) {
+        return Expr::Like(Like::new(false, Box::new(left), Box::new(right), None, false));
+    }
+    text_like().call(vec![left, right])
+}
+
+/// `||`: of two texts, or of a text and a value of another type, which becomes a text; of bytes.
+fn concat(operands: &Operands<'_>) -> Result<Option<Expr>> {
+    let (left, right) = (&operands.left_type, &operands.right_type);
+    let is_list =
+        |given: &DataType| matches!(given, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
+    if is_list(left) || is_list(right) {
+        return Ok(None);
+    }
+    if is_bytes(left) || is_bytes(right) {
+        let takes = |given: &DataType, operand: &Expr| {
+            is_bytes(given) || *given == DataType::Null || (is_text(given) && Operands::is_untyped(operand))
+        };
+        if !takes(left, operands.left) || !takes(right, operands.right) {
+            return no_operator(operands);
+        }
+        let function = super::bytea::functions().into_iter().find(|function| function.is("bytea_concat"));
+        return Ok(function.map(|concat: Function| concat.call(vec![operands.left.clone(), operands.right.clone()])));
+    }
+    let of_text = |given: &DataType| is_text(given) || *given == DataType::Null;
+    match (of_text(left), of_text(right)) {
+        (true, true) => Ok(None),
+        (false, false) => no_operator(operands),
+        (is_left_text, _) => {
+            let as_text = |expr: &Expr, is_text: bool| {
+                let expr = Box::new(expr.clone());
+                if is_text { expr } else { Box::new(Expr::Cast(Cast::new(expr, DataType::Utf8))) }
+            };
+            let (left, right) = (as_text(operands.left, is_left_text), as_text(operands.right, !is_left_text));
+            Ok(Some(Expr::BinaryExpr(BinaryExpr::new(left, Operator::StringConcat, right))))
+        }
+    }
+}

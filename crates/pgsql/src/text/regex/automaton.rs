@@ -1,0 +1,294 @@
+//! Automata that say how far a part of a pattern can match from a place of a text.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, Result};
+
+use super::charset::{CharSet, is_word};
+use super::language::{Language, Place};
+use super::lexer::invalid;
+
+/// States of all automata of a pattern.
+const STATES_MAX: usize = 30_000;
+/// Steps that one search of a pattern may take.
+const STEPS_MAX: u64 = 300_000_000;
+
+#[derive(Debug)]
+enum State {
+    Match,
+    Set(Arc<CharSet>),
+    Split(usize, usize),
+    Jump(usize),
+    Place(Place),
+    Look { is_behind: bool, is_negated: bool, inside: Box<Automaton> },
+}
+
+/// An automaton; a state that takes something, or asks something, is followed by the next one.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    states: Vec<State>,
+    scratch: RefCell<Scratch>,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    current: Vec<usize>,
+    next: Vec<usize>,
+    pending: Vec<usize>,
+    seen: Vec<u32>,
+    generation: u32,
+}
+
+/// What searches have left of their steps.
+#[derive(Debug)]
+pub(super) struct Steps(Cell<u64>);
+
+impl Steps {
+    pub(super) fn new() -> Self {
+        Self(Cell::new(STEPS_MAX))
+    }
+
+    /// Lets the next search have as many as the first.
+    pub(super) fn reset(&self) {
+        self.0.set(STEPS_MAX);
+    }
+
+    /// # Errors
+    /// When there are none left.
+    pub(super) fn take(&self, steps: usize) -> Result<()> {
+        let left = self.0.get().checked_sub(steps as u64);
+        left.map(|left| self.0.set(left)).ok_or_else(|| {
+            let message = "a regular expression takes too many steps for a text; write a simpler one";
+            DataFusionError::ResourcesExhausted(message.to_owned())
+        })
+    }
+}
+
+/// The states that a pattern may still have.
+pub(super) struct Room(usize);
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self(STATES_MAX)
+    }
+
+    fn take(&mut self) -> Result<()> {
+        self.0 = self.0.checked_sub(1).ok_or_else(|| invalid("regular expression is too complex"))?;
+        Ok(())
+    }
+}
+
+impl Automaton {
+    /// # Errors
+    /// For a pattern that is too large.
+    pub(super) fn new(language: &Language, room: &mut Room) -> Result<Self> {
+        let mut states = Vec::new();
+        add(&mut states, language, room)?;
+        push(&mut states, State::Match, room)?;
+        Ok(Self { states, scratch: RefCell::default() })
+    }
+
+    /// The furthest place up to `limit` where a match from `start` can end.
+    pub(super) fn longest(&self, text: &str, start: usize, limit: usize, steps: &Steps) -> Result<Option<usize>> {
+        let mut found = None;
+        self.run(text, start, limit, steps, |end| {
+            found = Some(end);
+            true
+        })?;
+        Ok(found)
+    }
+
+    /// The nearest place from `least` to `limit` where a match from `start` can end.
+    pub(super) fn shortest(
+        &self,
+        text: &str,
+        start: usize,
+        least: usize,
+        limit: usize,
+        steps: &Steps,
+    ) -> Result<Option<usize>> {
+        let mut found = None;
+        self.run(text, start, limit, steps, |end| {
+            if end >= least {
+                found = Some(end);
+            }
+            found.is_none()
+        })?;
+        Ok(found)
+    }
+
+    /// Whether a match from `start` can end at `end`.
+    pub(super) fn spans(&self, text: &str, start: usize, end: usize, steps: &Steps) -> Result<bool> {
+        Ok(self.longest(text, start, end, steps)? == Some(end))
+    }
+
+    /// Gives `on_match` the places where a match can end, as long as it says so.
+    fn run(
+        &self,
+        text: &str,
+        start: usize,
+        limit: usize,
+        steps: &Steps,
+        mut on_match: impl FnMut(usize) -> bool,
+    ) -> Result<()> {
+        // A look at what is around may come back to the same automaton never, so it is not borrowed twice.
+        let mut scratch = self.scratch.take();
+        scratch.seen.resize(self.states.len(), 0);
+        scratch.current.clear();
+        let mut at = start;
+        let mut is_match = self.follow(0, text, at, &mut scratch, steps)?;
+        std::mem::swap(&mut scratch.current, &mut scratch.next);
+        loop {
+            if (is_match && !on_match(at)) || at >= limit || scratch.current.is_empty() {
+                break;
+            }
+            let Some(character) = text[at..].chars().next() else { break };
+            at += character.len_utf8();
+            scratch.next.clear();
+            scratch.generation = scratch.generation.wrapping_add(1);
+            is_match = false;
+            let current = std::mem::take(&mut scratch.current);
+            steps.take(current.len())?;
+            for state in &current {
+                if let State::Set(set) = &self.states[*state]
+                    && set.contains(character)
+                {
+                    is_match |= self.follow_on(state + 1, text, at, &mut scratch, steps)?;
+                }
+            }
+            scratch.current = current;
+            std::mem::swap(&mut scratch.current, &mut scratch.next);
+        }
+        self.scratch.replace(scratch);
+        Ok(())
+    }
+
+    fn follow(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &Steps) -> Result<bool> {
+        scratch.next.clear();
+        scratch.generation = scratch.generation.wrapping_add(1);
+        self.follow_on(state, text, at, scratch, steps)
+    }
+
+    /// Adds the states that are reached from `state` without a character; whether the match is among them.
+    fn follow_on(&self, state: usize, text: &str, at: usize, scratch: &mut Scratch, steps: &Steps) -> Result<bool> {
+        let mut is_match = false;
+        scratch.pending.push(state);
+        while let Some(state) = scratch.pending.pop() {
+            if scratch.seen[state] == scratch.generation {
+                continue;
+            }
+            scratch.seen[state] = scratch.generation;
+            steps.take(1)?;
+            match &self.states[state] {
+                State::Match => is_match = true,
+                State::Set(_) => scratch.next.push(state),
+                State::Split(left, right) => scratch.pending.extend([*left, *right]),
+                State::Jump(target) => scratch.pending.push(*target),
+                State::Place(place) if place.is_at(text, at) => scratch.pending.push(state + 1),
+                State::Place(_) => {}
+                State::Look { is_behind, is_negated, inside } => {
+                    let is_found = if *is_behind {
+                        inside.ends_at(text, at, steps)?
+                    } else {
+                        inside.shortest(text, at, at, text.len(), steps)?.is_some()
+                    };
+                    if is_found != *is_negated {
+                        scratch.pending.push(state + 1);
+                    }
+                }
+            }
+        }
+        Ok(is_match)
+    }
+
+    /// Whether a match from any place ends at `end`.
+    fn ends_at(&self, text: &str, end: usize, steps: &Steps) -> Result<bool> {
+        for start in (0..=end).rev().filter(|start| text.is_char_boundary(*start)) {
+            if self.spans(text, start, end, steps)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Place {
+    fn is_at(self, text: &str, at: usize) -> bool {
+        let before = || text[..at].chars().next_back();
+        let after = || text[at..].chars().next();
+        let is_in_word = || (before().is_some_and(is_word), after().is_some_and(is_word));
+        match self {
+            Self::TextStart => at == 0,
+            Self::TextEnd => at == text.len(),
+            Self::LineStart => at == 0 || before() == Some('\n'),
+            Self::LineEnd => at == text.len() || after() == Some('\n'),
+            Self::WordStart => is_in_word() == (false, true),
+            Self::WordEnd => is_in_word() == (true, false),
+            Self::WordBoundary => matches!(is_in_word(), (true, false) | (false, true)),
+            Self::NotWordBoundary => matches!(is_in_word(), (true, true) | (false, false)),
+        }
+    }
+}
+
+fn push(states: &mut Vec<State>, state: State, room: &mut Room) -> Result<usize> {
+    room.take()?;
+    states.push(state);
+    Ok(states.len() - 1)
+}
+
+fn add(states: &mut Vec<State>, language: &Language, room: &mut Room) -> Result<()> {
+    match language {
+        Language::Empty => {}
+        Language::Set(set) => {
+            push(states, State::Set(set.clone()), room)?;
+        }
+        Language::Constraint(place) => {
+            push(states, State::Place(*place), room)?;
+        }
+        Language::Look { is_behind, is_negated, inside } => {
+            let inside = Box::new(Automaton::new(inside, room)?);
+            push(states, State::Look { is_behind: *is_behind, is_negated: *is_negated, inside }, room)?;
+        }
+        Language::Concat(parts) => parts.iter().try_for_each(|part| add(states, part, room))?,
+        Language::Either(parts) => {
+            let mut ends = Vec::new();
+            for (position, part) in parts.iter().enumerate() {
+                if position + 1 == parts.len() {
+                    add(states, part, room)?;
+                    continue;
+                }
+                let split = push(states, State::Split(0, 0), room)?;
+                add(states, part, room)?;
+                ends.push(push(states, State::Jump(0), room)?);
+                states[split] = State::Split(split + 1, states.len());
+            }
+            let target = states.len();
+            ends.into_iter().for_each(|end| states[end] = State::Jump(target));
+        }
+        Language::Repeat { inside, min, max } => add_repeated(states, inside, *min, *max, room)?,
+    }
+    Ok(())
+}
+
+fn add_repeated(states: &mut Vec<State>, inside: &Language, min: u32, max: Option<u32>, room: &mut Room) -> Result<()> {
+    for _ in 0..min {
+        room.take()?;
+        add(states, inside, room)?;
+    }
+    let Some(max) = max else {
+        let split = push(states, State::Split(0, 0), room)?;
+        add(states, inside, room)?;
+        push(states, State::Jump(split), room)?;
+        states[split] = State::Split(split + 1, states.len());
+        return Ok(());
+    };
+    let mut splits = Vec::new();
+    for _ in min..max {
+        splits.push(push(states, State::Split(0, 0), room)?);
+        add(states, inside, room)?;
+    }
+    let target = states.len();
+    splits.into_iter().for_each(|split| states[split] = State::Split(split + 1, target));
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Sets of characters, as bracket expressions and class escapes name them.
+
+use std::sync::{Arc, LazyLock};
+
+use regex_syntax::hir::{Class, HirKind};
+
+use crate::text::case::{simple_lower, simple_upper};
+
+/// Ranges of characters, sorted and apart from each other.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CharSet {
+    ranges: Vec<(char, char)>,
+    ascii: u128,
+}
+
+impl CharSet {
+    pub(super) fn new(mut ranges: Vec<(char, char)>) -> Self {
+        ranges.sort_unstable();
+        let mut merged: Vec<(char, char)> = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            match merged.last_mut() {
+                Some(last) if low <= last.1 || after(last.1) == Some(low) => last.1 = last.1.max(high),
+                _ => merged.push((low, high)),
+            }
+        }
+        let mut ascii = 0;
+        for code in 0..128_u8 {
+            let character = char::from(code);
+            if merged.iter().any(|(low, high)| (*low..=*high).contains(&character)) {
+                ascii |= 1 << code;
+            }
+        }
+        Self { ranges: merged, ascii }
+    }
+
+    pub(super) fn of_char(character: char) -> Self {
+        Self::new(vec![(character, character)])
+    }
+
+    pub(super) fn all() -> Self {
+        Self::new(vec![('\0', char::MAX)])
+    }
+
+    pub(super) fn contains(&self, character: char) -> bool {
+        if character.is_ascii() {
+            return self.ascii >> (character as u32) & 1 == 1;
+        }
+        let after = self.ranges.partition_point(|(low, _)| *low <= character);
+        after > 0 && character <= self.ranges[after - 1].1
+    }
+
+    pub(super) fn ranges(&self) -> &[(char, char)] {
+        &self.ranges
+    }
+
+    /// The only character of the set, if it has one.
+    pub(super) fn single(&self) -> Option<char> {
+        match self.ranges.as_slice() {
+            [(low, high)] if low == high => Some(*low),
+            _ => None,
+        }
+    }
+
+    pub(super) fn negated(&self) -> Self {
+        let mut ranges = Vec::with_capacity(self.ranges.len() + 1);
+        let mut next = Some('\0');
+        for (low, high) in &self.ranges {
+            if let (Some(start), Some(end)) = (next, before(*low))
+                && start <= end
+            {
+                ranges.push((start, end));
+            }
+            next = after(*high);
+        }
+        if let Some(start) = next {
+            ranges.push((start, char::MAX));
+        }
+        Self::new(ranges)
+    }
+
+    /// The set with the simple lower and upper case of each of its characters.
+    pub(super) fn with_cases(&self) -> Self {
+        let mut ranges = self.ranges.clone();
+        for (character, lower, upper) in CASED.iter().filter(|(character, ..)| self.contains(*character)) {
+            ranges.extend([lower, upper].into_iter().filter(|case| *case != character).map(|case| (*case, *case)));
+        }
+        Self::new(ranges)
+    }
+}
+
+/// The characters that have another case, with their lower and their upper one.
+static CASED: LazyLock<Vec<(char, char, char)>> = LazyLock::new(|| {
+    let cases = |character| (character, simple_lower(character), simple_upper(character));
+    ('\0'..=char::MAX).map(cases).filter(|(character, lower, upper)| lower != character || upper != character).collect()
+});
+
+fn after(character: char) -> Option<char> {
+    (character..=char::MAX).nth(1)
+}
+
+fn before(character: char) -> Option<char> {
+    ('\0'..character).next_back()
+}
+
+/// The classes that have a name. A name is also how the class is written for the other engine.
+const CLASSES: [(&str, &str); 12] = [
+    ("alpha", r"[\p{Alphabetic}\p{Nd}--0-9]"),
+    ("alnum", r"[\p{Alphabetic}\p{Nd}]"),
+    ("word", r"[\p{Alphabetic}\p{Nd}_]"),
+    ("digit", "[0-9]"),
+    ("xdigit", "[0-9A-Fa-f]"),
+    ("space", r"[\t-\r\x20\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]"),
+    ("blank", r"[\t\x20]"),
+    ("cntrl", r"\p{Cc}"),
+    ("upper", r"[\p{Lu}\p{Lt}]"),
+    ("lower", r"\p{Lowercase}"),
+    ("graph", r"[^\p{Cc}\p{Cn}\t-\r\x20\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]"),
+    ("print", r"[^\p{Cc}\p{Cn}\x{2028}\x{2029}]"),
+];
+
+static SETS: LazyLock<Vec<(&'static str, Arc<CharSet>)>> = LazyLock::new(|| {
+    let mut sets: Vec<(&'static str, Arc<CharSet>)> =
+        CLASSES.iter().map(|(name, class)| (*name, Arc::new(parsed(class)))).collect();
+    let find = |name: &str| sets.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone());
+    if let (Some(graph), Some(alnum)) = (find("graph"), find("alnum")) {
+        let others = CharSet::new([graph.negated().ranges, alnum.ranges.clone()].concat());
+        sets.push(("punct", Arc::new(others.negated())));
+    }
+    sets.push(("ascii", Arc::new(CharSet::new(vec![('\0', '\x7f')]))));
+    sets
+});
+
+fn parsed(class: &str) -> CharSet {
+    let hir = regex_syntax::parse(class).map(regex_syntax::hir::Hir::into_kind);
+    let Ok(HirKind::Class(Class::Unicode(class))) = hir else { return CharSet::new(Vec::new()) };
+    CharSet::new(class.iter().map(|range| (range.start(), range.end())).collect())
+}
+
+/// The class `name` of `[[:name:]]`; `word` is the one of `\w`.
+pub(super) fn class(name: &str) -> Option<Arc<CharSet>> {
+    SETS.iter().find(|(known, _)| *known == name).map(|(_, set)| set.clone())
+}
+
+/// How the set is written for the other engine when it is one of a class's name or its complement.
+pub(super) fn short_name(set: &CharSet) -> Option<String> {
+    if set.ranges.len() < 8 {
+        return None;
+    }
+    for (name, class) in CLASSES {
+        let known = self::class(name)?;
+        if *known == *set {
+            return Some(class.to_owned());
+        }
+        if known.negated() == *set {
+            return Some(format!("[^{class}]"));
+        }
+    }
+    None
+}
+
+/// Whether the character may be part of a word.
+pub(super) fn is_word(character: char) -> bool {
+    if character.is_ascii() {
+        return character.is_ascii_alphanumeric() || character == '_';
+    }
+    static WORD: LazyLock<Option<Arc<CharSet>>> = LazyLock::new(|| class("word"));
+    WORD.as_ref().is_some_and(|word| word.contains(character))
+}

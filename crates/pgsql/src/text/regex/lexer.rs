@@ -1,0 +1,373 @@
+//! The tokens of a regular expression.
+
+use std::sync::Arc;
+
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
+
+use super::brackets;
+use super::charset::{CharSet, class};
+use super::syntax::Constraint;
+
+/// How a pattern is read, as its flags and its own options say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Flags {
+    pub(super) is_caseless: bool,
+    /// White space and comments are not part of the pattern.
+    pub(super) is_expanded: bool,
+    /// The pattern is a text to look for.
+    pub(super) is_literal: bool,
+    /// `.` and complements do not match a newline.
+    pub(super) stops_at_newline: bool,
+    /// `^` and `$` match at newlines.
+    pub(super) anchors_at_newline: bool,
+}
+
+impl Flags {
+    /// Takes one letter of flags; false for one that there is not.
+    pub(super) fn set(&mut self, letter: char) -> Result<bool> {
+        match letter {
+            'b' | 'e' => {
+                return exec_err!(
+                    "basic and extended regular expressions (option \"{letter}\") are not available; \
+                                  write an advanced one, without the option"
+                );
+            }
+            'c' => self.is_caseless = false,
+            'i' => self.is_caseless = true,
+            'm' | 'n' => (self.stops_at_newline, self.anchors_at_newline) = (true, true),
+            'p' => (self.stops_at_newline, self.anchors_at_newline) = (true, false),
+            'q' => self.is_literal = true,
+            's' => (self.stops_at_newline, self.anchors_at_newline) = (false, false),
+            't' => self.is_expanded = false,
+            'w' => (self.stops_at_newline, self.anchors_at_newline) = (false, true),
+            'x' => self.is_expanded = true,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The error of a pattern that is none.
+pub(super) fn invalid(reason: &str) -> DataFusionError {
+    exec_datafusion_err!("invalid regular expression: {reason}")
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Token {
+    End,
+    Bar,
+    Close,
+    Open { captures: bool },
+    OpenLook { is_behind: bool, is_negated: bool },
+    Set(Arc<CharSet>),
+    Constraint(Constraint),
+    Backreference(usize),
+    Repeat { min: u32, max: Option<u32>, is_greedy: bool },
+    OpenBound,
+}
+
+impl PartialEq for Token {
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::End, Self::End) | (Self::Bar, Self::Bar) | (Self::Close, Self::Close))
+    }
+}
+
+/// `{m}`, `{m,}` or `{m,n}`.
+pub(super) struct Bound {
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    pub(super) is_range: bool,
+    pub(super) is_greedy: bool,
+}
+
+pub(super) struct Lexer {
+    pub(super) pattern: Vec<char>,
+    pub(super) at: usize,
+    pub(super) flags: Flags,
+}
+
+/// What an escape means.
+pub(super) enum Escape {
+    Character(char),
+    Class(Arc<CharSet>),
+    Constraint(Constraint),
+    Backreference(usize),
+}
+
+impl Lexer {
+    /// Reads the options that stand at the beginning.
+    pub(super) fn new(pattern: &str, flags: Flags) -> Result<(Self, Flags)> {
+        let mut lexer = Self { pattern: pattern.chars().collect(), at: 0, flags };
+        if flags.is_literal {
+            lexer.set_literal();
+            return Ok((lexer, flags));
+        }
+        if lexer.eat("***") {
+            match lexer.take() {
+                Some('=') => {
+                    lexer.set_literal();
+                    let flags = lexer.flags;
+                    return Ok((lexer, flags));
+                }
+                Some(':') => {}
+                _ => return Err(invalid("quantifier operand invalid")),
+            }
+        }
+        if lexer.looking_at("(?") && lexer.pattern.get(lexer.at + 2).is_some_and(char::is_ascii_alphabetic) {
+            lexer.at += 2;
+            loop {
+                match lexer.take() {
+                    Some(')') => break,
+                    Some(letter) if letter.is_ascii_alphabetic() && lexer.flags.set(letter)? => {}
+                    _ => return Err(invalid("invalid embedded option")),
+                }
+            }
+            if lexer.flags.is_literal {
+                lexer.set_literal();
+            }
+        }
+        let flags = lexer.flags;
+        Ok((lexer, flags))
+    }
+
+    fn set_literal(&mut self) {
+        self.flags = Flags { is_literal: true, is_caseless: self.flags.is_caseless, ..Flags::default() };
+    }
+
+    pub(super) fn looking_at(&self, text: &str) -> bool {
+        let mut rest = self.pattern[self.at.min(self.pattern.len())..].iter();
+        text.chars().all(|wanted| rest.next() == Some(&wanted))
+    }
+
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let is_there = self.looking_at(text);
+        if is_there {
+            self.at += text.chars().count();
+        }
+        is_there
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.pattern.get(self.at).copied()
+    }
+
+    pub(super) fn take(&mut self) -> Option<char> {
+        let next = self.peek();
+        self.at += usize::from(next.is_some());
+        next
+    }
+
+    /// The set of one character, in both cases if case does not matter.
+    pub(super) fn set_of(&self, character: char) -> Arc<CharSet> {
+        self.cased(CharSet::of_char(character))
+    }
+
+    pub(super) fn cased(&self, set: CharSet) -> Arc<CharSet> {
+        Arc::new(if self.flags.is_caseless { set.with_cases() } else { set })
+    }
+
+    fn skip(&mut self) -> Result<()> {
+        loop {
+            let start = self.at;
+            if self.flags.is_expanded {
+                while self.peek().is_some_and(|character| is_space(character)) {
+                    self.at += 1;
+                }
+                if self.peek() == Some('#') {
+                    while self.peek().is_some_and(|character| character != '\n') {
+                        self.at += 1;
+                    }
+                }
+            }
+            if self.looking_at("(?#") {
+                while self.peek().is_some_and(|character| character != ')') {
+                    self.at += 1;
+                }
+                self.at += usize::from(self.peek().is_some());
+            }
+            if self.at == start {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The next token, after `groups` parentheses that capture.
+    pub(super) fn next(&mut self, groups: usize) -> Result<Token> {
+        if self.flags.is_literal {
+            return Ok(self.take().map_or(Token::End, |character| Token::Set(self.set_of(character))));
+        }
+        self.skip()?;
+        let Some(character) = self.take() else { return Ok(Token::End) };
+        let constraint = |constraint| Ok(Token::Constraint(constraint));
+        let in_lines = self.flags.anchors_at_newline;
+        match character {
+            '|' => Ok(Token::Bar),
+            '*' => Ok(self.repeat(0, None)),
+            '+' => Ok(self.repeat(1, None)),
+            '?' => Ok(self.repeat(0, Some(1))),
+            '{' => {
+                if self.flags.is_expanded {
+                    self.skip()?;
+                }
+                let is_bound = self.peek().is_some_and(|next| next.is_ascii_digit());
+                Ok(if is_bound { Token::OpenBound } else { Token::Set(self.set_of('{')) })
+            }
+            '(' => self.open(),
+            ')' => Ok(Token::Close),
+            '[' if self.eat("[:<:]]") => constraint(Constraint::WordStart),
+            '[' if self.eat("[:>:]]") => constraint(Constraint::WordEnd),
+            '[' => brackets::read(self).map(Token::Set),
+            '.' if self.flags.stops_at_newline => Ok(Token::Set(Arc::new(CharSet::of_char('\n').negated()))),
+            '.' => Ok(Token::Set(Arc::new(CharSet::all()))),
+            '^' => constraint(if in_lines { Constraint::LineStart } else { Constraint::TextStart }),
+            '$' => constraint(if in_lines { Constraint::LineEnd } else { Constraint::TextEnd }),
+            '\\' => Ok(match self.escape(groups)? {
+                Escape::Character(character) => Token::Set(self.set_of(character)),
+                Escape::Class(set) => Token::Set(set),
+                Escape::Constraint(constraint) => Token::Constraint(constraint),
+                Escape::Backreference(number) => Token::Backreference(number),
+            }),
+            other => Ok(Token::Set(self.set_of(other))),
+        }
+    }
+
+    fn repeat(&mut self, min: u32, max: Option<u32>) -> Token {
+        let is_greedy = !self.eat("?");
+        Token::Repeat { min, max, is_greedy }
+    }
+
+    fn open(&mut self) -> Result<Token> {
+        if !self.eat("?") {
+            return Ok(Token::Open { captures: true });
+        }
+        let look = |is_behind, is_negated| Ok(Token::OpenLook { is_behind, is_negated });
+        match (self.take(), self.peek()) {
+            (Some(':'), _) => Ok(Token::Open { captures: false }),
+            (Some('='), _) => look(false, false),
+            (Some('!'), _) => look(false, true),
+            (Some('<'), Some('=')) => {
+                self.at += 1;
+                look(true, false)
+            }
+            (Some('<'), Some('!')) => {
+                self.at += 1;
+                look(true, true)
+            }
+            _ => Err(invalid("quantifier operand invalid")),
+        }
+    }
+
+    /// What stands between `{` and `}`.
+    pub(super) fn bound(&mut self) -> Result<Bound> {
+        let min = self.number()?;
+        let is_range = self.eat(",");
+        let max = match (is_range, self.peek()) {
+            (false, _) => Some(min),
+            (true, Some(digit)) if digit.is_ascii_digit() => Some(self.number()?),
+            (true, _) => None,
+        };
+        if self.peek().is_none() {
+            return Err(invalid("braces {} not balanced"));
+        }
+        if !self.eat("}") {
+            return Err(invalid("invalid repetition count(s)"));
+        }
+        let is_greedy = !self.eat("?");
+        Ok(Bound { min, max, is_range, is_greedy })
+    }
+
+    fn number(&mut self) -> Result<u32> {
+        let mut number = 0_u32;
+        while let Some(digit) = self.peek().and_then(|digit| digit.to_digit(10)) {
+            number = number.saturating_mul(10).saturating_add(digit).min(1_000);
+            self.at += 1;
+        }
+        Ok(number)
+    }
+
+    /// What follows a backslash.
+    pub(super) fn escape(&mut self, groups: usize) -> Result<Escape> {
+        let Some(letter) = self.take() else { return Err(invalid("invalid escape \\ sequence")) };
+        let character = |character| Ok(Escape::Character(character));
+        let constraint = |constraint| Ok(Escape::Constraint(constraint));
+        match letter {
+            'a' => character('\u{7}'),
+            'b' => character('\u{8}'),
+            'B' => character('\\'),
+            'c' => match self.take() {
+                Some(control) => character(char::from((control as u32 & 0x1f) as u8)),
+                None => Err(invalid("invalid escape \\ sequence")),
+            },
+            'e' => character('\u{1b}'),
+            'f' => character('\u{c}'),
+            'n' => character('\n'),
+            'r' => character('\r'),
+            't' => character('\t'),
+            'v' => character('\u{b}'),
+            'd' | 'D' => self.named_class("digit", letter == 'D'),
+            's' | 'S' => self.named_class("space", letter == 'S'),
+            'w' | 'W' => self.named_class("word", letter == 'W'),
+            'A' => constraint(Constraint::TextStart),
+            'Z' => constraint(Constraint::TextEnd),
+            'm' => constraint(Constraint::WordStart),
+            'M' => constraint(Constraint::WordEnd),
+            'y' => constraint(Constraint::WordBoundary),
+            'Y' => constraint(Constraint::NotWordBoundary),
+            'u' => self.code(16, 4, 4).and_then(character),
+            'U' => self.code(16, 8, 8).and_then(character),
+            'x' => self.code(16, 1, 255).and_then(character),
+            '0'..='9' => self.digits(letter, groups),
+            other if other.is_ascii_alphanumeric() => Err(invalid("invalid escape \\ sequence")),
+            other => character(other),
+        }
+    }
+
+    fn named_class(&self, name: &str, is_negated: bool) -> Result<Escape> {
+        let set = class(name).ok_or_else(|| invalid("invalid character class"))?;
+        Ok(Escape::Class(if is_negated { Arc::new(set.negated()) } else { set }))
+    }
+
+    /// A back reference, or a character by its octal number.
+    fn digits(&mut self, first: char, groups: usize) -> Result<Escape> {
+        let start = self.at - 1;
+        if first != '0' {
+            self.at = start;
+            let number = self.number()? as usize;
+            if self.at == start + 1 || (number > 0 && number <= groups) {
+                return Ok(Escape::Backreference(number));
+            }
+        }
+        self.at = start;
+        let mut code = 0;
+        let mut taken = 0;
+        while let Some(digit) = self.peek().and_then(|digit| digit.to_digit(8))
+            && taken < 3
+            && code * 8 + digit <= 0xff
+        {
+            code = code * 8 + digit;
+            taken += 1;
+            self.at += 1;
+        }
+        if taken == 0 {
+            return Err(invalid("invalid escape \\ sequence"));
+        }
+        char::from_u32(code).map(Escape::Character).ok_or_else(|| invalid("invalid escape \\ sequence"))
+    }
+
+    fn code(&mut self, radix: u32, least: usize, most: usize) -> Result<char> {
+        let (mut code, mut taken) = (0_u32, 0);
+        while let Some(digit) = self.peek().and_then(|digit| digit.to_digit(radix))
+            && taken < most
+        {
+            code = code.saturating_mul(radix).saturating_add(digit);
+            taken += 1;
+            self.at += 1;
+        }
+        let character = char::from_u32(code).filter(|_| taken >= least);
+        character.ok_or_else(|| invalid("invalid escape \\ sequence"))
+    }
+}
+
+fn is_space(character: char) -> bool {
+    class("space").is_some_and(|space| space.contains(character))
+}

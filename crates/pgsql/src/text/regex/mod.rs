@@ -1,0 +1,223 @@
+//! PostgreSQL's regular expressions.
+//!
+//! A pattern finds the leftmost match, and of those the longest or the shortest, as its first quantifier says; each group
+//! takes as much as its own part prefers. No engine of backtracking or of leftmost-first alternatives does the same, so
+//! patterns are compiled here, as PostgreSQL's compiler does. Where only the beginning of a match is sought, or whether
+//! there is one, the crate `regex` finds it first.
+
+mod automaton;
+mod brackets;
+mod charset;
+mod dissect;
+mod language;
+mod lexer;
+mod similar;
+mod syntax;
+mod tree;
+
+use std::time::{Duration, Instant};
+
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
+
+use automaton::Steps;
+use dissect::Dissection;
+use language::Translation;
+use lexer::{Flags, invalid};
+use tree::{Builder, Part};
+
+pub(super) use similar::similar_pattern;
+
+/// Bytes of a pattern.
+const PATTERN_BYTES_MAX: usize = 32 << 10;
+/// Bytes that a compiled pattern may take.
+const COMPILED_BYTES_MAX: usize = 4 << 20;
+/// How long all matches in one text may be sought.
+const SEARCH_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Whether the character is a letter or a digit, as the class `alnum` has it.
+pub(super) fn is_alphanumeric(character: char) -> bool {
+    character != '_' && charset::is_word(character)
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Regex {
+    root: Part,
+    /// Finds where a match may begin.
+    candidates: regex::Regex,
+    translation: Translation,
+    groups: usize,
+    is_caseless: bool,
+    refers: bool,
+    steps: Steps,
+}
+
+/// Where a match is, and where its groups are; the first is the match itself.
+pub(super) type Captures = Vec<Option<(usize, usize)>>;
+
+/// The letters of flags: those that a pattern is read with, and whether `g` is among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Options {
+    flags: Flags,
+    pub(super) is_global: bool,
+}
+
+impl Options {
+    /// # Errors
+    /// For a letter that is no flag.
+    pub(super) fn parse(letters: &str) -> Result<Self> {
+        let mut options = Self::default();
+        for letter in letters.chars() {
+            if letter == 'g' {
+                options.is_global = true;
+            } else if !options.flags.set(letter)? {
+                return exec_err!("invalid regular expression option: \"{letter}\"");
+            }
+        }
+        Ok(options)
+    }
+
+    pub(super) fn caseless() -> Self {
+        Self { flags: Flags { is_caseless: true, ..Flags::default() }, is_global: false }
+    }
+}
+
+impl Regex {
+    /// # Errors
+    /// For a pattern that is none, or too large.
+    pub(super) fn new(pattern: &str, options: Options) -> Result<Self> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(invalid("regular expression is too complex"));
+        }
+        let parsed = syntax::parse(pattern, options.flags)?;
+        let mut builder = Builder::new(parsed.groups);
+        let root = builder.alternation(&parsed.alternation)?;
+        let language = language::Languages::new(parsed.groups).of_alternation(&parsed.alternation);
+        let mut translation = Translation::new(&language);
+        let refers = refers(&root);
+        translation.is_exact &= !refers;
+        let candidates = regex::RegexBuilder::new(&translation.pattern)
+            .size_limit(COMPILED_BYTES_MAX)
+            .build()
+            .map_err(|_| invalid("regular expression is too complex"))?;
+        let (groups, is_caseless) = (parsed.groups, parsed.is_caseless);
+        Ok(Self { root, candidates, translation, groups, is_caseless, refers, steps: Steps::new() })
+    }
+
+    /// The pattern for the crate `regex`, if it finds a match in the same texts.
+    pub(super) fn equivalent(&self) -> Option<&str> {
+        self.translation.is_exact.then_some(self.translation.pattern.as_str())
+    }
+
+    /// The number of capturing groups.
+    pub(super) fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// # Errors
+    /// When it takes too long.
+    pub(super) fn is_match(&self, text: &str) -> Result<bool> {
+        if self.translation.is_exact {
+            return Ok(self.candidates.is_match(text));
+        }
+        Ok(self.find_from(text, 0, false)?.is_some())
+    }
+
+    /// The first match that begins at `start` or behind it. Its groups are there if they are asked for.
+    ///
+    /// # Errors
+    /// When it takes too long.
+    pub(super) fn find_from(&self, text: &str, start: usize, with_groups: bool) -> Result<Option<Captures>> {
+        self.steps.reset();
+        let needs_groups = self.refers || (with_groups && self.root.captures());
+        let mut from = start;
+        while let Some(candidate) = self.candidates.find_at(text, from) {
+            let begin = candidate.start();
+            if let Some(found) = self.match_at(text, begin, needs_groups)? {
+                return Ok(Some(found));
+            }
+            match text[begin..].chars().next() {
+                Some(character) => from = begin + character.len_utf8(),
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    fn match_at(&self, text: &str, begin: usize, needs_groups: bool) -> Result<Option<Captures>> {
+        let automaton = &self.root.automaton;
+        let is_short = self.root.prefers_shorter();
+        let (mut least, mut limit) = (begin, text.len());
+        loop {
+            let end = if is_short {
+                automaton.shortest(text, begin, least, limit, &self.steps)?
+            } else {
+                automaton.longest(text, begin, limit, &self.steps)?
+            };
+            let Some(end) = end else { return Ok(None) };
+            let mut captures = vec![None; self.groups + 1];
+            if needs_groups {
+                let (is_caseless, steps) = (self.is_caseless, &self.steps);
+                let mut dissection = Dissection { text, is_caseless, steps, groups: captures };
+                if !dissection.dissect(&self.root, begin, end)? {
+                    let next = if is_short { text[end..].chars().next() } else { text[begin..end].chars().next_back() };
+                    let Some(character) = next else { return Ok(None) };
+                    (least, limit) = if is_short {
+                        (end + character.len_utf8(), limit)
+                    } else {
+                        (least, end - character.len_utf8())
+                    };
+                    continue;
+                }
+                captures = dissection.groups;
+            }
+            captures[0] = Some((begin, end));
+            return Ok(Some(captures));
+        }
+    }
+
+    /// All matches from `start` on, one behind the other, as long as `on_match` says so.
+    ///
+    /// # Errors
+    /// When it takes too long.
+    pub(super) fn each(
+        &self,
+        text: &str,
+        start: usize,
+        with_groups: bool,
+        mut on_match: impl FnMut(&Captures) -> Result<bool>,
+    ) -> Result<()> {
+        let began = Instant::now();
+        let mut from = start;
+        while let Some(found) = self.find_from(text, from, with_groups)? {
+            let (begin, end) = found[0].ok_or_else(|| exec_datafusion_err!("a match has a place"))?;
+            if !on_match(&found)? {
+                return Ok(());
+            }
+            // Behind an empty match the search goes on one character later.
+            from = end;
+            if begin == end {
+                match text[end..].chars().next() {
+                    Some(character) => from += character.len_utf8(),
+                    None => return Ok(()),
+                }
+            }
+            if began.elapsed() > SEARCH_TIME_MAX {
+                let message = "all matches of a regular expression in a text take too long; write a simpler one";
+                return Err(DataFusionError::ResourcesExhausted(message.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refers(part: &Part) -> bool {
+    use tree::Kind;
+    match &part.kind {
+        Kind::Whole => false,
+        Kind::Backreference { .. } => true,
+        Kind::Concat(left, right) => refers(left) || refers(right),
+        Kind::Either(parts) => parts.iter().any(refers),
+        Kind::Iterate { part, .. } | Kind::Group(part) => refers(part),
+    }
+}

@@ -1,0 +1,195 @@
+//! PostgreSQL's advanced regular expressions as trees.
+
+use std::sync::Arc;
+
+use super::charset::CharSet;
+use super::lexer::{Flags, Lexer, Token, invalid};
+use datafusion::common::Result;
+
+/// Prefers the longer match.
+pub(super) const LONGER: u8 = 1;
+/// Prefers the shorter match.
+pub(super) const SHORTER: u8 = 2;
+
+/// Branches of which one matches.
+pub(super) type Alternation = Vec<Branch>;
+/// Pieces that follow each other.
+pub(super) type Branch = Vec<Piece>;
+
+/// An atom as often as its quantifier says, or a constraint.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) atom: Atom,
+    pub(super) min: u32,
+    /// None where there is no end to it.
+    pub(super) max: Option<u32>,
+    /// [`LONGER`], [`SHORTER`] or 0.
+    pub(super) preference: u8,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Atom {
+    Set(Arc<CharSet>),
+    /// A group, with its number if it captures.
+    Group(Option<usize>, Alternation),
+    /// What the group of the number has matched.
+    Backreference(usize),
+    Constraint(Constraint),
+}
+
+/// What must hold at a place of the text.
+#[derive(Debug, Clone)]
+pub(super) enum Constraint {
+    TextStart,
+    TextEnd,
+    LineStart,
+    LineEnd,
+    WordStart,
+    WordEnd,
+    WordBoundary,
+    NotWordBoundary,
+    Look { is_behind: bool, is_negated: bool, inside: Alternation },
+}
+
+/// A regular expression that was read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) alternation: Alternation,
+    /// Number of capturing groups.
+    pub(super) groups: usize,
+    pub(super) is_caseless: bool,
+}
+
+/// Depth of groups within groups.
+const DEPTH_MAX: usize = 50;
+/// The largest number of a quantifier.
+const REPETITIONS_MAX: u32 = 255;
+
+/// Reads `pattern`.
+///
+/// # Errors
+/// Those of PostgreSQL, for what is no regular expression.
+pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed> {
+    let (lexer, flags) = Lexer::new(pattern, flags)?;
+    let mut parser = Parser { lexer, token: Token::End, groups: 0, closed: Vec::new(), depth: 0, look_depth: 0 };
+    parser.advance()?;
+    let alternation = parser.alternation()?;
+    if parser.token != Token::End {
+        return Err(invalid("parentheses () not balanced"));
+    }
+    Ok(Parsed { alternation, groups: parser.groups, is_caseless: flags.is_caseless })
+}
+
+struct Parser {
+    lexer: Lexer,
+    token: Token,
+    groups: usize,
+    /// Numbers of the groups that are complete, to which one may refer.
+    closed: Vec<usize>,
+    depth: usize,
+    look_depth: usize,
+}
+
+impl Parser {
+    fn advance(&mut self) -> Result<()> {
+        self.token = self.lexer.next(self.groups)?;
+        Ok(())
+    }
+
+    fn alternation(&mut self) -> Result<Alternation> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(invalid("regular expression is too complex"));
+        }
+        let mut branches = vec![self.branch()?];
+        while self.token == Token::Bar {
+            self.advance()?;
+            branches.push(self.branch()?);
+        }
+        self.depth -= 1;
+        Ok(branches)
+    }
+
+    fn branch(&mut self) -> Result<Branch> {
+        let mut pieces = Vec::new();
+        while !matches!(self.token, Token::Bar | Token::Close | Token::End) {
+            let atom = self.atom()?;
+            let piece = match atom {
+                Atom::Constraint(_) => Piece { atom, min: 1, max: Some(1), preference: 0 },
+                atom => self.quantified(atom)?,
+            };
+            pieces.push(piece);
+        }
+        Ok(pieces)
+    }
+
+    fn atom(&mut self) -> Result<Atom> {
+        let atom = match &self.token {
+            Token::Set(set) => Atom::Set(set.clone()),
+            Token::Constraint(constraint) => Atom::Constraint(constraint.clone()),
+            Token::Backreference(number) => {
+                if self.look_depth > 0 || !self.closed.contains(number) {
+                    return Err(invalid("invalid backreference number"));
+                }
+                Atom::Backreference(*number)
+            }
+            Token::Open { captures } => {
+                let captures = *captures && self.look_depth == 0;
+                return self.group(captures);
+            }
+            Token::OpenLook { is_behind, is_negated } => {
+                let (is_behind, is_negated) = (*is_behind, *is_negated);
+                self.look_depth += 1;
+                let inside = self.enclosed()?;
+                self.look_depth -= 1;
+                return Ok(Atom::Constraint(Constraint::Look { is_behind, is_negated, inside }));
+            }
+            Token::Repeat { .. } | Token::OpenBound => return Err(invalid("quantifier operand invalid")),
+            _ => return Err(invalid("parentheses () not balanced")),
+        };
+        self.advance()?;
+        Ok(atom)
+    }
+
+    fn group(&mut self, captures: bool) -> Result<Atom> {
+        let number = captures.then(|| {
+            self.groups += 1;
+            self.groups
+        });
+        let inside = self.enclosed()?;
+        self.closed.extend(number);
+        Ok(Atom::Group(number, inside))
+    }
+
+    /// What stands between the parenthesis that is read and its end.
+    fn enclosed(&mut self) -> Result<Alternation> {
+        self.advance()?;
+        let inside = self.alternation()?;
+        if self.token != Token::Close {
+            return Err(invalid("parentheses () not balanced"));
+        }
+        self.advance()?;
+        Ok(inside)
+    }
+
+    fn quantified(&mut self, atom: Atom) -> Result<Piece> {
+        let preference = |is_greedy: bool| if is_greedy { LONGER } else { SHORTER };
+        match self.token {
+            Token::Repeat { min, max, is_greedy } => {
+                self.advance()?;
+                Ok(Piece { atom, min, max, preference: preference(is_greedy) })
+            }
+            Token::OpenBound => {
+                let bound = self.lexer.bound()?;
+                self.advance()?;
+                if bound.min > REPETITIONS_MAX || bound.max.is_some_and(|max| max > REPETITIONS_MAX || max < bound.min)
+                {
+                    return Err(invalid("invalid repetition count(s)"));
+                }
+                let preference = if bound.is_range { preference(bound.is_greedy) } else { 0 };
+                Ok(Piece { atom, min: bound.min, max: bound.max, preference })
+            }
+            _ => Ok(Piece { atom, min: 1, max: Some(1), preference: 0 }),
+        }
+    }
+}

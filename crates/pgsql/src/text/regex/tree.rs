@@ -1,0 +1,218 @@
+//! The parts of a pattern whose borders must be known, as PostgreSQL's compiler makes them: which of them prefers the
+//! longer match and which the shorter one decides what a group captures.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+
+use super::automaton::{Automaton, Room};
+use super::language::{Language, Languages, concat, repeat};
+use super::syntax::{Alternation, Atom, LONGER, Piece, SHORTER};
+
+const MIXED: u8 = 4;
+const CAPTURES: u8 = 8;
+const REFERS: u8 = 16;
+
+/// A part that is found as a whole, or is made of others.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) kind: Kind,
+    flags: u8,
+    /// The number of the group that it is; 0 for none.
+    pub(super) group: usize,
+    language: Arc<Language>,
+    pub(super) automaton: Automaton,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Whole,
+    Backreference { group: usize, min: u32, max: Option<u32> },
+    Concat(Box<Part>, Box<Part>),
+    Either(Vec<Part>),
+    Iterate { part: Box<Part>, min: u32, max: Option<u32> },
+    Group(Box<Part>),
+}
+
+impl Part {
+    pub(super) fn prefers_shorter(&self) -> bool {
+        self.flags & SHORTER != 0
+    }
+
+    pub(super) fn captures(&self) -> bool {
+        self.flags & CAPTURES != 0
+    }
+}
+
+fn is_mixed(flags: u8) -> bool {
+    flags & LONGER != 0 && flags & SHORTER != 0
+}
+
+fn inherited(flags: u8) -> u8 {
+    flags & (MIXED | CAPTURES | REFERS) | if is_mixed(flags) { MIXED } else { 0 }
+}
+
+fn is_messy(flags: u8) -> bool {
+    flags & (MIXED | CAPTURES | REFERS) != 0
+}
+
+fn preference(flags: u8) -> u8 {
+    flags & (LONGER | SHORTER)
+}
+
+fn combined(first: u8, second: u8) -> u8 {
+    let preferred = if preference(first) == 0 { preference(second) } else { preference(first) };
+    inherited(first | second) | preferred
+}
+
+/// Makes the parts of a pattern.
+pub(super) struct Builder {
+    pub(super) languages: Languages,
+    room: Room,
+}
+
+impl Builder {
+    pub(super) fn new(groups: usize) -> Self {
+        Self { languages: Languages::new(groups), room: Room::new() }
+    }
+
+    fn part(&mut self, kind: Kind, flags: u8, language: Arc<Language>) -> Result<Part> {
+        let automaton = Automaton::new(&language, &mut self.room)?;
+        Ok(Part { kind, flags, group: 0, language, automaton })
+    }
+
+    pub(super) fn alternation(&mut self, alternation: &Alternation) -> Result<Part> {
+        let mut branches = Vec::new();
+        for branch in alternation {
+            branches.push(self.branch(branch)?);
+        }
+        if branches.len() == 1
+            && let Some(only) = branches.pop()
+        {
+            return Ok(only);
+        }
+        let flags = branches.iter().fold(LONGER, |flags, branch| flags | inherited(flags | branch.flags));
+        let language = Arc::new(Language::Either(branches.iter().map(|branch| branch.language.clone()).collect()));
+        let kind = if is_messy(flags) { Kind::Either(branches) } else { Kind::Whole };
+        self.part(kind, flags, language)
+    }
+
+    fn branch(&mut self, pieces: &[Piece]) -> Result<Part> {
+        let mut prefix = Vec::new();
+        let mut flags = 0;
+        for (position, piece) in pieces.iter().enumerate() {
+            let atom = match &piece.atom {
+                Atom::Constraint(_) => {
+                    prefix.push(self.languages.of_atom(&piece.atom));
+                    continue;
+                }
+                Atom::Set(_) if !is_messy(inherited(flags | piece.preference)) => {
+                    prefix.push(self.languages.of_piece(piece));
+                    flags |= piece.preference;
+                    continue;
+                }
+                atom => self.atom(atom)?,
+            };
+            if piece.max == Some(0) {
+                prefix.push(Arc::new(Language::Empty));
+                continue;
+            }
+            let all = flags | piece.preference | atom.flags;
+            if !matches!(atom.kind, Kind::Backreference { .. }) && atom.group == 0 && !is_messy(inherited(all)) {
+                prefix.push(repeat(atom.language, piece.min, piece.max));
+                flags = all;
+                continue;
+            }
+            return self.joined(prefix, flags, piece, atom, &pieces[position + 1..]);
+        }
+        self.part(Kind::Whole, flags, concat(prefix))
+    }
+
+    fn atom(&mut self, atom: &Atom) -> Result<Part> {
+        match atom {
+            Atom::Group(None, alternation) => self.alternation(alternation),
+            Atom::Group(Some(number), alternation) => {
+                let mut inside = self.alternation(alternation)?;
+                self.languages.groups[*number] = inside.language.clone();
+                if inside.group != 0 {
+                    let (flags, language) = (inside.flags, inside.language.clone());
+                    inside = self.part(Kind::Group(Box::new(inside)), flags, language)?;
+                }
+                inside.flags |= CAPTURES;
+                inside.group = *number;
+                Ok(inside)
+            }
+            Atom::Backreference(group) => {
+                let language = self.languages.of_atom(atom);
+                self.part(Kind::Backreference { group: *group, min: 1, max: Some(1) }, REFERS, language)
+            }
+            Atom::Set(_) | Atom::Constraint(_) => {
+                let language = self.languages.of_atom(atom);
+                self.part(Kind::Whole, 0, language)
+            }
+        }
+    }
+
+    /// What stands before `piece`, the piece, which is made of `atom`, and what follows it.
+    fn joined(
+        &mut self,
+        prefix: Vec<Arc<Language>>,
+        mut flags: u8,
+        piece: &Piece,
+        atom: Part,
+        rest: &[Piece],
+    ) -> Result<Part> {
+        let prefix_flags = preference(flags);
+        let mut tail_flags = combined(piece.preference, atom.flags);
+        let atom = self.quantified(piece, atom)?;
+        let tail = if rest.is_empty() {
+            flags |= combined(flags, atom.flags);
+            atom
+        } else {
+            let rest = self.branch(rest)?;
+            tail_flags |= combined(tail_flags, rest.flags);
+            flags |= combined(flags, tail_flags);
+            let language = Arc::new(Language::Concat(vec![atom.language.clone(), rest.language.clone()]));
+            let both = atom.flags | rest.flags;
+            let are_whole = matches!((&atom.kind, &rest.kind), (Kind::Whole, Kind::Whole));
+            if !prefix.is_empty() && are_whole && !is_messy(inherited(both)) {
+                self.part(Kind::Whole, combined(atom.flags, rest.flags), language)?
+            } else {
+                self.part(Kind::Concat(Box::new(atom), Box::new(rest)), tail_flags, language)?
+            }
+        };
+        if prefix.is_empty() {
+            return Ok(tail);
+        }
+        let prefix = self.part(Kind::Whole, prefix_flags, concat(prefix))?;
+        let language = Arc::new(Language::Concat(vec![prefix.language.clone(), tail.language.clone()]));
+        self.part(Kind::Concat(Box::new(prefix), Box::new(tail)), flags, language)
+    }
+
+    fn quantified(&mut self, piece: &Piece, mut atom: Part) -> Result<Part> {
+        let (min, max) = (piece.min, piece.max);
+        let flags = combined(piece.preference, atom.flags);
+        let language = repeat(atom.language.clone(), min, max);
+        if let Kind::Backreference { group, .. } = atom.kind {
+            atom.kind = Kind::Backreference { group, min, max };
+            atom.flags |= flags;
+            atom.automaton = Automaton::new(&language, &mut self.room)?;
+            atom.language = language;
+            return Ok(atom);
+        }
+        let own = atom.flags & (LONGER | SHORTER | MIXED);
+        if (min, max) == (1, Some(1)) && (piece.preference == 0 || own == 0 || piece.preference == own) {
+            return Ok(atom);
+        }
+        if atom.flags & (CAPTURES | REFERS) == 0 {
+            return self.part(Kind::Whole, flags, language);
+        }
+        if min > 0 && atom.flags & REFERS == 0 {
+            // Only the last one decides what is captured.
+            let before = repeat(atom.language.clone(), min - 1, max.map(|max| max - 1));
+            let before = self.part(Kind::Whole, preference(flags), before)?;
+            return self.part(Kind::Concat(Box::new(before), Box::new(atom)), flags, language);
+        }
+        self.part(Kind::Iterate { part: Box::new(atom), min, max }, flags, language)
+    }
+}

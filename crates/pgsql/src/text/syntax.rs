@@ -1,0 +1,263 @@
+//! SQL's own forms of text functions, as calls.
+
+use datafusion::common::{Result, not_impl_err, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
+};
+
+use super::like::with_backslashes;
+
+/// Collations that order by code point.
+const COLLATIONS: &[&str] = &["C", "POSIX", "ucs_basic", "C.UTF-8", "C.utf8", "default"];
+
+/// Rewrites syntax that DataFusion's planner lacks, or means otherwise, into calls of functions of this family.
+/// Inner expressions were rewritten before.
+pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
+    let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
+    *expression = rewritten(taken)?;
+    Ok(())
+}
+
+fn rewritten(expression: Expr) -> Result<Expr> {
+    Ok(match expression {
+        Expr::Like { negated, any, expr, pattern, escape_char } => {
+            like(*expr, *pattern, escape_char, any, "~~", negated)?
+        }
+        Expr::ILike { negated, any, expr, pattern, escape_char } => {
+            like(*expr, *pattern, escape_char, any, "~~*", negated)?
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let mut args = vec![*pattern];
+            args.extend(escape_char.map(Expr::Value));
+            binary(*expr, if negated { "!~" } else { "~" }, call("similar_to_escape", args))?
+        }
+        Expr::RLike { .. } => return not_impl_err!("RLIKE and REGEXP are not PostgreSQL's; write ~"),
+        Expr::AnyOp { left, compare_op, right, is_some } => match pattern_operator(&compare_op) {
+            Some(operator) if !is_subquery(&right) => quantified("matches_any", operator, *left, *right),
+            _ => Expr::AnyOp { left, compare_op, right, is_some },
+        },
+        Expr::AllOp { left, compare_op, right } => match pattern_operator(&compare_op) {
+            Some(operator) if !is_subquery(&right) => quantified("matches_all", operator, *left, *right),
+            _ => Expr::AllOp { left, compare_op, right },
+        },
+        Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
+            let name = if shorthand { "substr" } else { "substring" };
+            let start = substring_from.map_or_else(|| number("1"), |from| *from);
+            let mut args = vec![*expr, start];
+            args.extend(substring_for.map(|count| *count));
+            call(name, args)
+        }
+        Expr::Position { expr, r#in } => call("strpos", vec![*r#in, *expr]),
+        Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+            let mut args = vec![*expr, *overlay_what, *overlay_from];
+            args.extend(overlay_for.map(|count| *count));
+            call("overlay", args)
+        }
+        Expr::Trim { trim_where, trim_what, expr, trim_characters } => {
+            let name = match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim",
+                Some(TrimWhereField::Trailing) => "rtrim",
+                _ => "btrim",
+            };
+            let mut args = vec![*expr];
+            args.extend(trim_what.map(|what| *what));
+            args.extend(trim_characters.unwrap_or_default());
+            call(name, args)
+        }
+        Expr::IsNormalized { expr, form, negated } => {
+            let mut args = vec![*expr];
+            args.extend(form.map(|form| text(&form.to_string())));
+            let is_normalized = call("is_normalized", args);
+            if negated { not(is_normalized) } else { is_normalized }
+        }
+        Expr::Collate { expr, collation } => {
+            let name = collation.0.last().and_then(|part| part.as_ident()).map(|name| name.value.as_str());
+            if !name.is_some_and(|name| COLLATIONS.contains(&name)) {
+                return plan_err!("collation {collation} does not exist; text is ordered by code point: COLLATE \"C\"");
+            }
+            *expr
+        }
+        Expr::Value(value) => Expr::Value(literal(value)),
+        Expr::Function(function) => Expr::Function(with_form(function)),
+        other => other,
+    })
+}
+
+/// Literals of all forms as plain ones.
+fn literal(value: ValueWithSpan) -> ValueWithSpan {
+    let plain = match value.value {
+        Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
+            Value::SingleQuotedString(text)
+        }
+        Value::DollarQuotedString(text) => Value::SingleQuotedString(text.value),
+        other => other,
+    };
+    ValueWithSpan { value: plain, span: value.span }
+}
+
+/// `normalize(x, NFC)`, whose form is a word; and the integer of `to_hex`, which is one of 32 bits if it fits.
+fn with_form(mut function: ast::Function) -> ast::Function {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &mut function.args else { return function };
+    match (name.as_str(), list.args.as_mut_slice()) {
+        ("normalize", [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(form))]) => {
+            if let Expr::Identifier(word) = form {
+                *form = text(&word.value);
+            }
+        }
+        ("to_hex", [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))]) if is_int4(value) => {
+            *value = Expr::Cast {
+                kind: ast::CastKind::Cast,
+                expr: Box::new(value.clone()),
+                data_type: ast::DataType::Int(None),
+                array: false,
+                format: None,
+            };
+        }
+        _ => {}
+    }
+    function
+}
+
+fn is_int4(value: &Expr) -> bool {
+    match value {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => digits.parse::<i32>().is_ok(),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_int4(expr),
+        Expr::Nested(inner) => is_int4(inner),
+        _ => false,
+    }
+}
+
+fn like(
+    expr: Expr,
+    pattern: Expr,
+    escape: Option<ValueWithSpan>,
+    is_any: bool,
+    operator: &'static str,
+    is_negated: bool,
+) -> Result<Expr> {
+    let operator = match (operator, is_negated) {
+        ("~~", false) => "~~",
+        ("~~", true) => "!~~",
+        (_, false) => "~~*",
+        (_, true) => "!~~*",
+    };
+    if is_any {
+        if escape.is_some() {
+            return not_impl_err!("LIKE ANY has no ESCAPE; escape with a backslash");
+        }
+        return Ok(quantified("matches_any", operator, expr, pattern));
+    }
+    if let Some(patterns) = all_patterns(&pattern) {
+        return Ok(quantified("matches_all", operator, expr, patterns));
+    }
+    let pattern = match (escape, pattern) {
+        (None, pattern) => pattern,
+        (Some(escape), pattern) => match (string(&Expr::Value(escape.clone())), string(&pattern)) {
+            (Some(escape), Some(pattern)) => text(&with_backslashes(&pattern, &escape)?),
+            _ => call("like_escape", vec![pattern, Expr::Value(escape)]),
+        },
+    };
+    binary(expr, operator, pattern)
+}
+
+/// The patterns of `ALL (…)`, which the parser takes for a call.
+fn all_patterns(pattern: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = pattern else { return None };
+    if !function.name.to_string().eq_ignore_ascii_case("all") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let args: Option<Vec<Expr>> = list
+        .args
+        .iter()
+        .map(|arg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut args = args?;
+    match args.len() {
+        1 => args.pop(),
+        _ => Some(Expr::Tuple(args)),
+    }
+}
+
+fn quantified(name: &str, operator: &str, expr: Expr, patterns: Expr) -> Expr {
+    let patterns = match patterns {
+        Expr::Nested(inner) => *inner,
+        Expr::Tuple(elem) => Expr::Array(ast::Array { elem, named: true }),
+        other => other,
+    };
+    call(name, vec![text(operator), expr, patterns])
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    match expr {
+        Expr::Subquery(_) => true,
+        Expr::Nested(inner) => is_subquery(inner),
+        _ => false,
+    }
+}
+
+fn pattern_operator(operator: &BinaryOperator) -> Option<&'static str> {
+    Some(match operator {
+        BinaryOperator::PGLikeMatch => "~~",
+        BinaryOperator::PGILikeMatch => "~~*",
+        BinaryOperator::PGNotLikeMatch => "!~~",
+        BinaryOperator::PGNotILikeMatch => "!~~*",
+        BinaryOperator::PGRegexMatch => "~",
+        BinaryOperator::PGRegexIMatch => "~*",
+        BinaryOperator::PGRegexNotMatch => "!~",
+        BinaryOperator::PGRegexNotIMatch => "!~*",
+        _ => return None,
+    })
+}
+
+fn binary(left: Expr, operator: &str, right: Expr) -> Result<Expr> {
+    let op = match operator {
+        "~~" => BinaryOperator::PGLikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "~" => BinaryOperator::PGRegexMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        _ => return plan_err!("there is no operator {operator} of patterns"),
+    };
+    Ok(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
+}
+
+fn string(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => literal(value.clone()).value.into_string(),
+        _ => None,
+    }
+}
+
+fn text(text: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(text.to_owned()).into())
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.to_owned(), false).into())
+}
+
+fn not(expr: Expr) -> Expr {
+    Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+    Expr::Function(ast::Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}

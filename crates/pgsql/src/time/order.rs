@@ -1,0 +1,76 @@
+//! Intervals are compared and ordered by their length, where a month counts 30 days; Arrow compares their months first.
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::{Between, InList, Sort};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan};
+
+use super::function::call;
+use super::kind::Kind;
+
+fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.get_type(schema).is_ok_and(|data_type| Kind::of(&data_type) == Kind::Interval)
+}
+
+fn key(expression: Expr) -> Result<Expr> {
+    call("interval_cmp_value", vec![expression])
+}
+
+/// `node` so that intervals are ordered by their length. Refused where they would be told apart by their parts.
+pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+    let refused = || {
+        plan_err!(
+            "intervals are not grouped, as '1 day' and '24 hours' are equal; group by extract(epoch FROM x) instead"
+        )
+    };
+    match node {
+        LogicalPlan::Sort(mut sort) => {
+            sort.expr = by_length(sort.expr, schema)?;
+            Ok(LogicalPlan::Sort(sort))
+        }
+        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(|group| is_interval(group, schema)) => {
+            refused()
+        }
+        LogicalPlan::Distinct(Distinct::All(input))
+            if input.schema().fields().iter().any(|field| Kind::of(field.data_type()) == Kind::Interval) =>
+        {
+            refused()
+        }
+        other => Ok(other),
+    }
+}
+
+fn by_length(orders: Vec<Sort>, schema: &DFSchema) -> Result<Vec<Sort>> {
+    let by_length = |mut order: Sort| {
+        if is_interval(&order.expr, schema) {
+            order.expr = key(order.expr)?;
+        }
+        Ok(order)
+    };
+    orders.into_iter().map(by_length).collect()
+}
+
+/// `expression` as a comparison of lengths, if it compares intervals, or orders them.
+pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if op.supports_propagation() && is_interval(&left, schema) && is_interval(&right, schema) =>
+        {
+            let (left, right) = (Box::new(key(*left)?), Box::new(key(*right)?));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if is_interval(&expr, schema) => {
+            let (low, high) = (Box::new(key(*low)?), Box::new(key(*high)?));
+            Ok(Transformed::yes(Expr::Between(Between { expr: Box::new(key(*expr)?), negated, low, high })))
+        }
+        Expr::InList(InList { expr, list, negated }) if is_interval(&expr, schema) => {
+            let list = list.into_iter().map(key).collect::<Result<_>>()?;
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)?), list, negated })))
+        }
+        Expr::WindowFunction(mut window) if window.params.order_by.iter().any(|by| is_interval(&by.expr, schema)) => {
+            window.params.order_by = by_length(window.params.order_by, schema)?;
+            Ok(Transformed::yes(Expr::WindowFunction(window)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}

@@ -1,0 +1,48 @@
+-- Expressions and statements: https://www.sqlite.org/lang_expr.html, lang_select.html, datatype3.html.
+
+SELECT 7 / 2 AS a, -7 / 2 AS b, 7 % -2 AS c, 7.0 / 2 AS d, 1 / 0 AS e, 5 % 0 AS f;
+SELECT 9223372036854775807 + 1 AS a, -9223372036854775808 - 1 AS b, 9223372036854775807 * 2 AS c;
+SELECT '12' + '3' AS a, '3 apples' * 2 AS b, 'x' + 1 AS c, '1e2' + 0 AS d;
+SELECT 1 = '1' AS a, id = '1' AS b FROM item ORDER BY id;
+SELECT 'a' < 'B' AS a, 'a' < 'B' COLLATE NOCASE AS b, kind = 'HOME' AS c FROM item WHERE id < 3 ORDER BY id;
+SELECT NULL IS NULL AS a, NULL = NULL AS b, 1 IS NOT 2 AS c, NULL IS DISTINCT FROM 1 AS d, 1 ISNULL AS e, 1 NOTNULL AS f;
+SELECT 6 & 3 AS a, 6 | 3 AS b, ~6 AS c, 1 << 4 AS d, -16 >> 2 AS e;
+SELECT 'a' || 1 || NULL AS a, 'a' || 1.5 AS b, 1 || 2 AS c;
+SELECT name FROM item WHERE name LIKE '%a%' ORDER BY id;
+SELECT 'Ö' LIKE 'ö' AS a, 'A' LIKE 'a' AS b, 'a%b' LIKE 'a!%b' ESCAPE '!' AS c;
+SELECT 'abc' GLOB 'a*' AS a, 'abc' GLOB 'A*' AS b, 'a-c' GLOB 'a[-x]c' AS c, 'abc' GLOB '?b?' AS d;
+SELECT 2 BETWEEN 1 AND 3 AS a, 2 NOT BETWEEN 3 AND 1 AS b, 2 IN (1, 2) AS c, NULL IN (1) AS d, 1 IN () AS e;
+SELECT CASE WHEN stock > 5 THEN 'many' WHEN stock IS NULL THEN 'unknown' ELSE 'few' END AS s FROM item ORDER BY id;
+SELECT CAST('12abc' AS INTEGER) AS a, CAST(3.9 AS INTEGER) AS b, CAST(-3.9 AS INTEGER) AS c, CAST('x' AS REAL) AS d, CAST(12 AS TEXT) AS e;
+SELECT CAST('1.5e3' AS NUMERIC) AS a, CAST('2.0' AS NUMERIC) AS b, CAST(x'616263' AS TEXT) AS c, hex(CAST('abc' AS BLOB)) AS d;
+SELECT typeof(note) AS t, note FROM sale ORDER BY id;
+SELECT typeof(1) AS a, typeof(1.0) AS b, typeof('1') AS c, typeof(NULL) AS d, typeof(x'01') AS e, typeof(1 + 1.0) AS f;
+SELECT note FROM sale ORDER BY note, id;
+SELECT DISTINCT kind FROM item ORDER BY kind;
+SELECT kind, count(*) AS n FROM item GROUP BY kind ORDER BY n DESC, kind;
+SELECT item_id, max(amount) AS most, day FROM sale GROUP BY item_id ORDER BY item_id;
+SELECT kind, count(*) AS n FROM item GROUP BY kind HAVING count(*) > 1;
+SELECT i.name, s.amount FROM item i LEFT JOIN sale s ON s.item_id = i.id ORDER BY i.id, s.id;
+SELECT i.name, s.amount FROM item i RIGHT JOIN sale s ON s.item_id = i.id ORDER BY s.id;
+SELECT i.name, s.id AS sale FROM item i FULL JOIN sale s ON s.item_id = i.id ORDER BY i.id, s.id;
+SELECT a.id AS x, b.id AS y FROM node a CROSS JOIN node b WHERE a.id < b.id ORDER BY 1, 2;
+SELECT id, label FROM node NATURAL JOIN (SELECT id FROM node WHERE parent = 1) ORDER BY id;
+SELECT name FROM item WHERE id IN (SELECT item_id FROM sale WHERE amount > 2) ORDER BY id;
+SELECT name, (SELECT sum(amount) FROM sale WHERE item_id = item.id) AS total FROM item ORDER BY id;
+SELECT name FROM item WHERE EXISTS (SELECT 1 FROM sale WHERE item_id = item.id AND amount > 4) ORDER BY id;
+SELECT id FROM item UNION SELECT id FROM sale ORDER BY 1;
+SELECT id FROM sale EXCEPT SELECT id FROM item ORDER BY 1;
+SELECT id FROM sale INTERSECT SELECT id FROM item ORDER BY 1;
+SELECT id FROM item ORDER BY price DESC NULLS LAST, id LIMIT 3 OFFSET 1;
+SELECT id FROM item ORDER BY price LIMIT 2;
+WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 5) SELECT x, x * x AS y FROM n;
+WITH RECURSIVE t(id, path) AS (SELECT id, label FROM node WHERE parent IS NULL UNION ALL SELECT node.id, path || '/' || label FROM node JOIN t ON node.parent = t.id)
+SELECT path FROM t ORDER BY path;
+WITH big AS MATERIALIZED (SELECT * FROM sale WHERE amount > 3) SELECT count(*) AS n, sum(amount) AS s FROM big;
+VALUES (1, 'a'), (2, 'b');
+SELECT (1, 2) < (1, 3) AS a, (1, 2) = (1, 2) AS b, (2, 1) IN (SELECT 2, 1) AS c;
+SELECT * FROM sold ORDER BY name;
+SELECT rowid AS r, name FROM item WHERE rowid = 3;
+SELECT count(*) AS n, count(price) AS p, sum(price) AS s, avg(stock) AS a FROM item WHERE id < 6;
+SELECT sum(amount) AS s, total(amount) AS t, sum(note) AS n FROM sale WHERE 0;
+SELECT 0x1F AS a, 1e3 AS b, .5 AS c, 1_000 AS d;
