@@ -1,7 +1,7 @@
 //! Windows over types that DataFusion has no RANGE for, and values of types that differ.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::{Cast, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -30,10 +30,16 @@ impl AnalyzerRule for WindowTypes {
 }
 
 fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if !matches!(node, LogicalPlan::Window(_)) {
+    if !matches!(node, LogicalPlan::Window(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(node));
     }
     let schema = merge_schema(&node.inputs());
+    node.apply_expressions(|expression| {
+        expression.apply(|expression| check_text(expression, &schema).map(|()| TreeNodeRecursion::Continue))
+    })?;
+    if matches!(node, LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::no(node));
+    }
     let names = NamePreserver::new(&node);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
@@ -41,6 +47,27 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         Ok(framed.update_data(|expression| name.restore(expression)))
     })?;
     if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+}
+
+/// Refuses `string_agg` of what is no text, which DataFusion would make text.
+fn check_text(expression: &Expr, schema: &DFSchema) -> Result<()> {
+    let args = match expression {
+        Expr::AggregateFunction(call) if call.func.name() == "string_agg" => &call.params.args,
+        Expr::WindowFunction(call) if call.fun.name() == "string_agg" => &call.params.args,
+        _ => return Ok(()),
+    };
+    let Some(value) = args.first() else { return Ok(()) };
+    match value.get_type(schema)? {
+        text if text.is_string() || text.is_null() => Ok(()),
+        DataType::Dictionary(_, text) if text.is_string() => Ok(()),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            plan_err!("string_agg of bytea takes a delimiter that is bytea: string_agg(x, ','::bytea)")
+        }
+        other => {
+            let name = super::name_of(&other);
+            plan_err!("function string_agg({name}, text) does not exist; cast the value: string_agg(x::text, ', ')")
+        }
+    }
 }
 
 fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
