@@ -12,11 +12,11 @@ use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
 use crate::{aggregate, cast, correlated, json, number, time};
 
-/// DataFusion's rules; before them subqueries become joins and frames get what DataFusion refuses, and after them casts and
+/// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
 /// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(aggregate::FramesOfPeers), Arc::new(correlated::Correlated)];
+        vec![Arc::new(aggregate::WindowTypes), Arc::new(correlated::Correlated)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules

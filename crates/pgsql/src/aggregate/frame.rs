@@ -1,23 +1,27 @@
-//! Frames of windows over types that DataFusion has no RANGE for.
+//! Windows over types that DataFusion has no RANGE for, and values of types that differ.
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::{Cast, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use arrow::datatypes::DataType;
 
+/// Makes the types of windows fit.
+///
 /// A RANGE without offsets is the same as GROUPS, which needs nothing of the type: both end with a group of peers. It
 /// runs before DataFusion's rule for types, which knows RANGE of numbers, text, dates and timestamps only.
 #[derive(Debug)]
-pub(crate) struct FramesOfPeers;
+pub(crate) struct WindowTypes;
 
-impl AnalyzerRule for FramesOfPeers {
+impl AnalyzerRule for WindowTypes {
     fn name(&self) -> &str {
-        "frames_of_peers"
+        "window_types"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
@@ -26,10 +30,16 @@ impl AnalyzerRule for FramesOfPeers {
 }
 
 fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if !matches!(node, LogicalPlan::Window(_)) {
+    if !matches!(node, LogicalPlan::Window(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(node));
     }
     let schema = merge_schema(&node.inputs());
+    node.apply_expressions(|expression| {
+        expression.apply(|expression| check_text(expression, &schema).map(|()| TreeNodeRecursion::Continue))
+    })?;
+    if matches!(node, LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::no(node));
+    }
     let names = NamePreserver::new(&node);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
@@ -39,15 +49,52 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
 }
 
+/// Refuses `string_agg` of what is no text, which DataFusion would make text.
+fn check_text(expression: &Expr, schema: &DFSchema) -> Result<()> {
+    let args = match expression {
+        Expr::AggregateFunction(call) if call.func.name() == "string_agg" => &call.params.args,
+        Expr::WindowFunction(call) if call.fun.name() == "string_agg" => &call.params.args,
+        _ => return Ok(()),
+    };
+    let Some(value) = args.first() else { return Ok(()) };
+    match value.get_type(schema)? {
+        text if text.is_string() || text.is_null() => Ok(()),
+        DataType::Dictionary(_, text) if text.is_string() => Ok(()),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            plan_err!("string_agg of bytea takes a delimiter that is bytea: string_agg(x, ','::bytea)")
+        }
+        other => {
+            let name = super::name_of(&other);
+            plan_err!("function string_agg({name}, text) does not exist; cast the value: string_agg(x::text, ', ')")
+        }
+    }
+}
+
 fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::WindowFunction(mut call) = expression else { return Ok(Transformed::no(expression)) };
+    let is_widened = widen(&mut call, schema)?;
+    let is_reframed = reframe(&mut call, schema)?;
+    Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_widened || is_reframed))
+}
+
+/// Makes the values of `lag` and `lead` of a type that also holds what stands in for missing ones.
+fn widen(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
+    let is_shift = matches!(call.fun.name(), "lag" | "lead");
+    let [value, _, default] = call.params.args.as_mut_slice() else { return Ok(false) };
+    let Some(common) = type_of_both(value, default, schema)?.filter(|_| is_shift) else { return Ok(false) };
+    for operand in [value, default] {
+        *operand = Expr::Cast(Cast::new(Box::new(operand.clone()), common.clone()));
+    }
+    Ok(true)
+}
+
+/// Makes a RANGE that DataFusion does not have one of GROUPS.
+fn reframe(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
     let frame = &call.params.window_frame;
-    let (WindowFrameUnits::Range, Some(key)) = (frame.units, call.params.order_by.first()) else {
-        return Ok(Transformed::no(Expr::WindowFunction(call)));
-    };
+    let (WindowFrameUnits::Range, Some(key)) = (frame.units, call.params.order_by.first()) else { return Ok(false) };
     let key = key.expr.get_type(schema)?;
     if has_range(&key) {
-        return Ok(Transformed::no(Expr::WindowFunction(call)));
+        return Ok(false);
     }
     if !is_of_peers(&frame.start_bound) || !is_of_peers(&frame.end_bound) {
         let name = super::name_of(&key);
@@ -58,7 +105,17 @@ fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     }
     let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
     call.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
-    Ok(Transformed::yes(Expr::WindowFunction(call)))
+    Ok(true)
+}
+
+/// The type that holds both a column's values and another number in their place; none if the column's does.
+fn type_of_both(value: &Expr, default: &Expr, schema: &DFSchema) -> Result<Option<DataType>> {
+    let (value, default) = (value.get_type(schema)?, default.get_type(schema)?);
+    let is_held = value == default || !value.is_numeric() || !default.is_numeric();
+    if is_held || value.is_floating() || (value.is_integer() && default.is_integer()) {
+        return Ok(None);
+    }
+    Ok(comparison_coercion(&value, &default))
 }
 
 fn is_of_peers(bound: &WindowFrameBound) -> bool {

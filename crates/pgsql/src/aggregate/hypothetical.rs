@@ -1,4 +1,4 @@
-//! `rank`, `dense_rank`, `percent_rank` and `cume_dist` of a row that is not there: `rank(5) WITHIN GROUP (ORDER BY x)`.
+//! `rank`, `dense_rank`, `percent_rank` and `cume_dist` of a row that is not there, `WITHIN GROUP (ORDER BY x)`.
 //!
 //! They count rows, so they become counts.
 

@@ -28,7 +28,7 @@ use datafusion::logical_expr::{AggregateUDF, WindowUDF};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use average::average_spans;
-pub(crate) use frame::FramesOfPeers;
+pub(crate) use frame::WindowTypes;
 pub(crate) use planner::AggregatePlanner;
 pub(crate) use single_distinct::optimizer_rules;
 

@@ -2,11 +2,12 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, plan_err};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, Cast, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
+use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::{average, ordered, regression, string_agg};
@@ -76,6 +77,14 @@ impl ExprPlanner for AggregatePlanner {
                 let func_def = func.map_or_else(|| call.func_def.clone(), WindowFunctionDefinition::AggregateUDF);
                 window(&RawWindowExpr { func_def, ..call.clone() })
             })?,
+            "bool_and" | "bool_or" if !is_from_start(&call) => bool_of_extreme(&name, &call),
+            "string_agg" if !is_from_start(&call) => string_agg::plan_window(&call)?,
+            "bit_and" | "bit_or" if !is_from_start(&call) => {
+                return plan_err!(
+                    "{name} over a frame that starts at a row is not supported; start it at UNBOUNDED PRECEDING, or \
+                     join the table with itself and use GROUP BY"
+                );
+            }
             "ntile" => {
                 must_be_positive(&name, call.args.first())?;
                 cast(expr, DataType::Int32)
@@ -97,6 +106,19 @@ impl ExprPlanner for AggregatePlanner {
         };
         Ok(PlannerResult::Planned(planned.alias(shown)))
     }
+}
+
+/// Whether no row leaves the window of `call`.
+fn is_from_start(call: &RawWindowExpr) -> bool {
+    call.window_frame.start_bound.is_unbounded()
+}
+
+/// Whether all or some are true, as the smallest or largest of zero and one, which can leave a window again.
+fn bool_of_extreme(name: &str, call: &RawWindowExpr) -> Expr {
+    let func = if name == "bool_and" { min_udaf() } else { max_udaf() };
+    let args = call.args.iter().map(|arg| cast(arg.clone(), DataType::Int32)).collect();
+    let func_def = WindowFunctionDefinition::AggregateUDF(func);
+    window(&RawWindowExpr { func_def, args, ..call.clone() }).gt(lit(0_i32))
 }
 
 /// PostgreSQL refuses zero and less; DataFusion counts from the end.

@@ -10,10 +10,13 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::planner::RawAggregateExpr;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
+};
+use datafusion::logical_expr::planner::{RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition,
+    lit,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -30,12 +33,7 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
             "string_agg(DISTINCT …) takes a literal as its delimiter: string_agg(DISTINCT x, ', ' ORDER BY x)"
         );
     }
-    let pair = named_struct(vec![lit("delimiter"), delimiter.clone(), lit("value"), value.clone()]);
-    let is_value = value.clone().is_not_null();
-    let filter = match &call.filter {
-        Some(filter) => is_value.and(filter.as_ref().clone()),
-        None => is_value,
-    };
+    let (pair, filter) = pairs(value, delimiter, call.filter.as_deref());
     let params = AggregateFunctionParams {
         args: vec![pair],
         distinct: false,
@@ -44,8 +42,42 @@ pub(super) fn plan_aggregate(call: &RawAggregateExpr) -> Result<Option<Expr>> {
         null_treatment: None,
     };
     let pairs = Expr::AggregateFunction(AggregateFunction { func: array_agg_udaf(), params });
+    Ok(Some(joined_list(pairs)))
+}
+
+/// The call over a window that moves, out of which DataFusion's own cannot take values.
+pub(super) fn plan_window(call: &RawWindowExpr) -> Result<Expr> {
+    let [value, delimiter] = call.args.as_slice() else {
+        return plan_err!("string_agg has a value and a delimiter: string_agg(x, ', ')");
+    };
+    let (pair, filter) = pairs(value, delimiter, call.filter.as_deref());
+    let params = WindowFunctionParams {
+        args: vec![pair],
+        partition_by: call.partition_by.clone(),
+        order_by: call.order_by.clone(),
+        window_frame: call.window_frame.clone(),
+        filter: Some(Box::new(filter)),
+        null_treatment: None,
+        distinct: false,
+    };
+    let fun = WindowFunctionDefinition::AggregateUDF(array_agg_udaf());
+    Ok(joined_list(Expr::WindowFunction(Box::new(WindowFunction { fun, params }))))
+}
+
+/// What is collected, and of which rows.
+fn pairs(value: &Expr, delimiter: &Expr, filter: Option<&Expr>) -> (Expr, Expr) {
+    let pair = named_struct(vec![lit("delimiter"), delimiter.clone(), lit("value"), value.clone()]);
+    let is_value = value.clone().is_not_null();
+    let filter = match filter {
+        Some(filter) => is_value.and(filter.clone()),
+        None => is_value,
+    };
+    (pair, filter)
+}
+
+fn joined_list(pairs: Expr) -> Expr {
     let join = Join { signature: Signature::any(1, Volatility::Immutable) };
-    Ok(Some(ScalarUDF::new_from_impl(join).call(vec![pairs])))
+    ScalarUDF::new_from_impl(join).call(vec![pairs])
 }
 
 /// Values with their delimiters before them, but for the first, as one.

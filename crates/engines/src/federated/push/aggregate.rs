@@ -56,8 +56,9 @@ impl Translator {
             "sum" if is_whole && !params.distinct && *result == DataType::Int64 => {
                 Some(self.cast(&format!("SUM({})", term.sql), "BIGINT"))
             }
-            "avg" if is_whole && !params.distinct && *result == DataType::Float64 => {
-                Some(self.cast(&format!("AVG({})", term.sql), "DOUBLE PRECISION"))
+            // Of 64-bit integers. An average is made here, of a sum and a count.
+            "sum" if is_whole && !params.distinct && matches!(result, DataType::Decimal128(_, 0)) => {
+                Some(self.cast(&format!("SUM({})", term.sql), "NUMERIC"))
             }
             _ => None,
         }
