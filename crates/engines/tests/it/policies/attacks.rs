@@ -81,7 +81,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT * FROM (SELECT 1 / amount AS x FROM t) WHERE x > 100",
     "SELECT sum(1 / amount) FROM t WHERE id > 2",
     "SELECT coalesce(nullif(amount, 0), 1 / 0) FROM t",
-    "SELECT * FROM t TABLESAMPLE BERNOULLI (50)",
+    "SELECT * FROM t TABLESAMPLE BERNOULLI (50) REPEATABLE (1)",
 ];
 
 fn both(masks: &[(&str, Mask)], threads: usize) -> (Folder, Folder, Limited, Limited) {
