@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
 use tidegate_core::AnswerFormat;
 
 use crate::error::FetchError;
+use crate::packing::{Packing, without_packing};
 
 /// The formats that a result can be written in.
 pub const FORMATS: [AnswerFormat; 5] =
@@ -30,7 +30,7 @@ pub struct Destination {
 /// A file on its way to its name. Dropping it leaves nothing.
 #[derive(Debug)]
 pub struct Unfinished {
-    file: BufWriter<NamedTempFile>,
+    file: Box<Packing>,
     destination: Destination,
     bytes: u64,
 }
@@ -112,7 +112,9 @@ impl Destination {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let file = builder.tempfile_in(folder).map_err(FetchError::disk(&self.path, "written"))?;
-        Ok(Unfinished { file: BufWriter::new(file), destination: self.clone(), bytes: 0 })
+        let packing =
+            Packing::new(BufWriter::new(file), &self.path).map_err(FetchError::disk(&self.path, "written"))?;
+        Ok(Unfinished { file: Box::new(packing), destination: self.clone(), bytes: 0 })
     }
 
     /// The folder in which blocks wait for the others.
@@ -164,7 +166,7 @@ impl Unfinished {
         self.file.write_all(bytes).map_err(FetchError::disk(&self.destination.path, "written"))
     }
 
-    /// How many bytes it has so far.
+    /// How many bytes it has so far, before they are compressed.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -174,9 +176,10 @@ impl Unfinished {
     /// # Errors
     /// When it cannot be written, or a file of that name came to be meanwhile.
     pub fn finish(self) -> Result<u64, FetchError> {
-        let Self { file, destination, bytes } = self;
+        let Self { file, destination, .. } = self;
         let path = &destination.path;
-        let file = file.into_inner().map_err(|error| FetchError::disk(path, "written")(error.into_error()))?;
+        let file = file.finish().map_err(FetchError::disk(path, "written"))?;
+        let bytes = file.as_file().metadata().map_err(FetchError::disk(path, "written"))?.len();
         file.as_file().sync_all().map_err(FetchError::disk(path, "written"))?;
         let named = if destination.overwrites { file.persist(path) } else { file.persist_noclobber(path) };
         if let Err(refused) = named {
@@ -194,8 +197,11 @@ impl Unfinished {
 }
 
 fn format_of(path: &Path) -> Option<AnswerFormat> {
+    let (path, is_packed) = without_packing(path);
     let extension = path.extension().and_then(OsStr::to_str)?;
     match extension.to_ascii_lowercase().as_str() {
+        // They are compressed inside, and nothing reads them when they are compressed once more.
+        "arrow" | "arrows" | "parquet" if is_packed => None,
         "arrow" | "arrows" => Some(AnswerFormat::Arrow),
         "csv" => Some(AnswerFormat::Csv),
         "ndjson" | "jsonl" => Some(AnswerFormat::Ndjson),
@@ -226,6 +232,8 @@ mod tests {
             ("a.jsonl", AnswerFormat::Ndjson),
             ("a.json", AnswerFormat::Json),
             ("a.parquet", AnswerFormat::Parquet),
+            ("a.csv.gz", AnswerFormat::Csv),
+            ("a.ndjson.ZST", AnswerFormat::Ndjson),
         ] {
             assert_eq!(format(name, None).unwrap(), wanted);
             assert_eq!(format(name, Some(AnswerFormat::Csv)).unwrap(), AnswerFormat::Csv);

@@ -22,6 +22,7 @@ mod following;
 mod manifest;
 mod notice;
 mod options;
+mod packing;
 mod partial;
 mod patience;
 mod question;

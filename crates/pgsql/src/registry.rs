@@ -1,6 +1,6 @@
 //! All functions that a statement may call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::catalog::{TableFunction, TableFunctionImpl, TableProvider};
@@ -63,13 +63,15 @@ impl TableFunctionImpl for PlannedFromLists {
 /// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
 /// later one counts, also where the name is an alias.
 fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
+    let ours: Vec<F> = ours.collect();
+    let replaced: BTreeSet<String> = ours.iter().map(|function| names(function).0).collect();
     let mut ordered = BTreeMap::new();
     for function in base {
         ordered.insert(names(&function).0, function);
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !WITHHELD.contains(&name.as_str()) {
+        if !WITHHELD.contains(&name.as_str()) && !replaced.contains(&name) {
             merged.push(function);
         }
     }

@@ -77,6 +77,14 @@ pub trait Database: Send + Sync + 'static {
         stamp_of_shape(self, table, principal).await
     }
 
+    /// What its owner should know of it as a whole, such as files that were merged or skipped: a sentence each.
+    ///
+    /// # Errors
+    /// As [`Database::catalog`].
+    async fn notes(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
     /// Ends what still runs and lets go of what is open, as far as that is not left to dropping.
     async fn close(&self) {}
 }

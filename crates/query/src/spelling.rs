@@ -8,6 +8,7 @@
 
 mod operators;
 mod table;
+mod text_forms;
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
@@ -17,6 +18,7 @@ use crate::dialect::SqlDialect;
 use crate::refusal::refused;
 
 pub(crate) use table::with_tables_selected;
+pub(crate) use text_forms::with_text_forms;
 
 /// A word or sign of a statement.
 #[derive(Debug, Clone)]

@@ -154,6 +154,10 @@ impl Database for FileDatabase {
         Ok(self.viewer(principal).catalog(self.files.current().await?.as_ref()))
     }
 
+    async fn notes(&self) -> Result<Vec<String>, Error> {
+        Ok(self.files.current().await?.catalog().notes.clone())
+    }
+
     async fn columns(&self, table: &str, principal: &Principal) -> Result<Vec<Column>, Error> {
         let (snapshot, viewer) = (self.files.current().await?, self.viewer(principal));
         let table = viewer.table(&snapshot, table, &self.name)?;

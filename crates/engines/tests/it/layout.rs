@@ -64,7 +64,7 @@ async fn columns_of_several_files_are_united() {
         ("csv/b.csv", "id,v\n2,2.5\n"),
         ("csv/c.csv", "id,v\n3,x\n"),
         ("json/a.json", r#"[{"id": 1, "only_a": "x"}]"#),
-        ("json/b.json", r#"[{"id": 2.5, "only_b": true}]"#),
+        ("json/b.json", r#"[{"id": 2.5, "only_a": null, "only_b": true}]"#),
     ]);
     write_parquet(&folder.join("parquet/a.parquet"), &numbers(2), 10);
     let narrow = numbers(4).project(&[0]).unwrap().slice(2, 2);

@@ -12,10 +12,12 @@
 //! - `principals`: the queries of one principal beside those of another.
 //! - `policies`: row policies: what is seen, and that nothing tells of the rest.
 //! - `streams`: order, back-pressure, cancellation.
+//! - `messy`: files as people have them, and files that are replaced while they are read.
 //! - `memory`: bounds of memory and disk.
 //! - `patterns`: bounds of `LIKE`, of regular expressions, and of `||`.
 //! - `wide`: windows, joins and subqueries that repeat long values.
 //! - `replay`: what the replays of the scripts of SQL share; the tests of each engine have it.
+//! - `sql_page`: `docs/sql.md` says what the engine does.
 //! - `sql`: SQL behaviour, replayed from the workspace's `tests/slt/*.slt`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
@@ -29,6 +31,7 @@ mod functions;
 mod globs;
 mod layout;
 mod memory;
+mod messy;
 mod patterns;
 mod plans;
 mod policies;
@@ -37,6 +40,7 @@ mod principals;
 #[allow(dead_code, reason = "other engines need the tables as statements")]
 mod replay;
 mod sql;
+mod sql_page;
 mod streams;
 mod support;
 mod walls;

@@ -159,6 +159,11 @@ impl Node {
         lines(&batches)
     }
 
+    /// As [`Node::rows`], where it may fail.
+    pub(crate) async fn try_rows(&self, sql: &str) -> Result<String, Error> {
+        self.batches(sql, Vec::new()).await.map(|batches| lines(&batches))
+    }
+
     /// What the caller reads when `sql` fails.
     pub(crate) async fn refusal(&self, sql: &str) -> String {
         match self.batches(sql, Vec::new()).await {

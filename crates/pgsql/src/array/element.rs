@@ -10,6 +10,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::function::{Lists, as_list, dimensions, item_of, list_of, lists, range, require_item};
 use crate::json::function::{Call, Function};
+use crate::json::kind::kind_of;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -20,6 +21,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 fn subscript_types(types: &[DataType]) -> Result<Vec<DataType>> {
     let Some((array, subscripts)) = types.split_first() else { return plan_err!("a subscript needs an array") };
+    if kind_of(array).is_some() {
+        let indexes = subscripts.iter().map(|_| DataType::Int64);
+        return Ok([vec![array.clone()], indexes.collect()].concat());
+    }
     let Some(item) = item_of(array) else {
         return plan_err!("cannot subscript type {array} because it does not support subscripting");
     };
@@ -40,6 +45,9 @@ fn subscript_type(fields: &[FieldRef]) -> Result<DataType> {
 }
 
 fn subscript(call: &Call<'_>) -> Result<ArrayRef> {
+    if call.kind(0).is_some() {
+        return crate::json::elements_at(call);
+    }
     let mut values = call.array(0)?;
     if dimensions(values.data_type()) != call.args.len() - 1 {
         return Ok(new_null_array(call.returns, call.rows));

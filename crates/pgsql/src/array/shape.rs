@@ -36,7 +36,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
             },
         ),
         Function::new("array_dims", one, |_| Ok(DataType::Utf8), dims),
-        Function::new("generate_subscripts", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
+        Function::new("generate_subscripts*", subscripts_of, |_| Ok(list_of(DataType::Int32)), subscripts),
     ]
 }
 
@@ -71,16 +71,6 @@ fn of_each(call: &Call<'_>, index: usize, measure: impl Fn(&ListArray, usize) ->
     let list = lists(call, index)?;
     let values = (0..call.rows).map(|row| if list.is_valid(row) { measure(&list, row) } else { None });
     Ok(Arc::new(values.collect::<Int32Array>()))
-}
-
-trait Lengths {
-    fn value_length(&self, row: usize) -> i32;
-}
-
-impl Lengths for ListArray {
-    fn value_length(&self, row: usize) -> i32 {
-        self.value_offsets()[row + 1] - self.value_offsets()[row]
-    }
 }
 
 /// Elements of all dimensions.

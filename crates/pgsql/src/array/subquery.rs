@@ -3,11 +3,12 @@
 use datafusion::common::{Result, not_impl_err};
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
+    ObjectName, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::statement::set_returning::list_function;
 use crate::syntax::call;
 
 /// The name of the column within.
@@ -75,7 +76,11 @@ fn list_of(value: &Expr) -> Option<Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     match (name.as_str(), list.args.as_slice()) {
         ("unnest", [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]) => Some(array.clone()),
-        (name, _) if crate::json::returns_set(name) => Some(value.clone()),
+        (name, _) if crate::json::returns_set(name) => {
+            let mut function = function.clone();
+            function.name = ObjectName::from(vec![Ident::new(list_function(name))]);
+            Some(Expr::Function(function))
+        }
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 
 use datafusion::common::{Result, not_impl_err};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, Expr, Function, FunctionArguments, Ident, Subscript, Value,
+    AccessExpr, Array, BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
 };
 
 use super::quantified::FUNCTIONS;
@@ -18,7 +19,12 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
         Expr::AnyOp { left, compare_op, right, .. } => quantified(left, compare_op, right, true),
         Expr::AllOp { left, compare_op, right } => quantified(left, compare_op, right, false),
         Expr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
-        Expr::Function(function) => of_subquery(function)?,
+        Expr::Function(function) => {
+            if is_named(&function.name, "array_agg") {
+                sort_distinct(function);
+            }
+            of_subquery(function)?
+        }
         _ => None,
     };
     if let Some(rewritten) = rewritten {
@@ -117,4 +123,18 @@ fn of_subquery(function: &Function) -> Result<Option<Expr>> {
         return Ok(None);
     }
     super::subquery::array_of(query).map(Some)
+}
+
+/// Gives an aggregate of distinct values the order in which PostgreSQL finds them.
+pub(crate) fn sort_distinct(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let is_ordered = list.clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)));
+    if list.duplicate_treatment != Some(DuplicateTreatment::Distinct) || is_ordered {
+        return;
+    }
+    if let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = list.args.as_slice() {
+        let options = OrderByOptions { asc: None, nulls_first: None };
+        let order = OrderByExpr { expr: value.clone(), options, with_fill: None };
+        list.clauses.push(FunctionArgumentClause::OrderBy(vec![order]));
+    }
 }

@@ -8,6 +8,8 @@ use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use crate::json::kind::{Kind, kind_of};
+
 use super::{from_text, is_text};
 use crate::number::{decimal, free_numeric};
 
@@ -21,6 +23,10 @@ pub(super) fn function() -> ScalarUDF {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Numeric {
     signature: Signature,
+}
+
+fn is_jsonb(data_type: &DataType) -> bool {
+    kind_of(data_type) == Some(Kind::Jsonb)
 }
 
 /// The shortest of 15 digits, as PostgreSQL converts a double.
@@ -53,6 +59,7 @@ impl ScalarUDFImpl for Numeric {
             [decimal] if decimal.is_decimal() => crate::number::as_numeric(decimal)?,
             [integer] if integer.is_integer() => crate::number::as_numeric(integer)?,
             [other] if other.is_floating() || is_text(other) || other.is_null() => free_numeric(22),
+            [other] if is_jsonb(other) => free_numeric(22),
             [other] => return plan_err!("cannot cast type {other} to numeric"),
             _ => return plan_err!("a cast has one operand"),
         })
@@ -66,6 +73,7 @@ impl ScalarUDFImpl for Numeric {
         let values = value.to_array(args.number_rows)?;
         let numerics: ArrayRef = match values.data_type() {
             text if is_text(text) => from_text::parsed(cast(&values, &DataType::Utf8)?.as_string(), to)?,
+            document if is_jsonb(document) => from_text::parsed(&crate::json::numbers(&values)?, to)?,
             float if float.is_floating() => {
                 let doubles = cast(&values, &DataType::Float64)?;
                 let units = doubles.as_primitive::<Float64Type>().iter();

@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, ExprFunctionExt, FetchType, Join, Limit, LogicalPlan, LogicalPlanBuilder, Projection,
-    SkipType, SortExpr, Subquery, lit, when,
+    SkipType, SortExpr, Subquery, Values, cast, lit, when,
 };
 
 /// The outer columns that a plan uses, and the table that has them.
@@ -82,6 +82,7 @@ impl Domain {
                 LogicalPlanBuilder::from(input).unnest_columns_with_options(columns, options)?.build().map(Some)
             }
             LogicalPlan::Join(join) => self.push_join(join),
+            LogicalPlan::Values(values) => self.push_values(values),
             LogicalPlan::Subquery(subquery) => self.push(&subquery.subquery),
             _ => Ok(None),
         }
@@ -101,6 +102,24 @@ impl Domain {
             output.push(if keeps_name { expression.clone() } else { named });
         }
         LogicalPlanBuilder::from(input).project(output)?.build().map(Some)
+    }
+
+    /// A projection of the domain for each row.
+    fn push_values(&self, values: &Values) -> Result<Option<LogicalPlan>> {
+        let mut rows: Option<LogicalPlanBuilder> = None;
+        for row in &values.values {
+            let mut output: Vec<Expr> = self.carried_columns().collect();
+            for (value, field) in row.iter().zip(values.schema.fields()) {
+                let value = self.replaced(value.clone(), &values.schema)?;
+                output.push(cast(value.unalias(), field.data_type().clone()).alias(field.name()));
+            }
+            let row = LogicalPlanBuilder::from(self.table.clone()).project(output)?;
+            rows = Some(match rows {
+                None => row,
+                Some(rows) => rows.union(row.build()?)?,
+            });
+        }
+        rows.map(LogicalPlanBuilder::build).transpose()
     }
 
     /// The first rows of each outer value, by their number.

@@ -97,11 +97,8 @@ impl Rewriter {
         }
         let number = self.number();
         let mut used: Vec<Column> = Vec::new();
-        for reference in plan.all_out_ref_exprs() {
-            if let Expr::OuterReferenceColumn(_, column) = reference
-                && outer.schema().has_column(&column)
-                && !used.contains(&column)
-            {
+        for column in outer_columns(plan)? {
+            if outer.schema().has_column(&column) && !used.contains(&column) {
                 used.push(column);
             }
         }
@@ -201,6 +198,22 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
     Ok(only && unnests)
 }
 
+/// The columns of outer queries that `plan` and its own subqueries use.
+fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                if let Expr::OuterReferenceColumn(_, column) = expression {
+                    columns.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(columns)
+}
+
 /// Whether `plan` can give other rows each time.
 fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut volatile = false;
@@ -217,7 +230,7 @@ fn is_simple(plan: &LogicalPlan, schema: &DFSchema) -> Result<bool> {
     let mut simple = true;
     let mut kinds_above = Above::default();
     let mut node = plan;
-    if plan.all_out_ref_exprs().is_empty() {
+    if outer_columns(plan)?.is_empty() {
         return Ok(true);
     }
     loop {

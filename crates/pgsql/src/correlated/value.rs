@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::logical_plan::Subquery;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, when};
 
-use super::{is_simple, single};
+use super::{is_simple, outer_columns, single};
 
 /// A plan of one row, and what a subquery means by its columns.
 pub(super) struct Value {
@@ -20,7 +20,7 @@ pub(super) fn is_ours(expression: &Expr, in_filter: bool, schema: &DFSchema) -> 
     Ok(match expression {
         Expr::ScalarSubquery(subquery) => {
             let plan = subquery.subquery.as_ref();
-            !plan.all_out_ref_exprs().is_empty() && !(is_simple(plan, schema)? && is_aggregate(plan))
+            !outer_columns(plan)?.is_empty() && !(is_simple(plan, schema)? && is_aggregate(plan))
         }
         Expr::Exists(exists) => !in_filter || !is_simple(&exists.subquery.subquery, schema)?,
         Expr::InSubquery(contained) => !in_filter || !is_simple(&contained.subquery.subquery, schema)?,

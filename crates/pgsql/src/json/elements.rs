@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, Int32Array, ListArray, StructArray};
+use datafusion::arrow::array::{ArrayRef, Int32Array, ListArray, StructArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, exec_err};
@@ -12,23 +12,22 @@ use datafusion::logical_expr::ScalarUDF;
 
 use super::document::{as_they_are, check, check_count, finish, kind, values};
 use super::function::{Call, Function, Texts};
-use super::kind::Kind;
 use super::path::{array_length, as_text, each_element, each_member};
 use super::reader::{Reader, Token};
 use super::text::write_string;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("json_array_elements", as_they_are, items::<false, false>, elements::<false, false>),
-        Function::new("json_array_elements_text", as_they_are, items::<false, true>, elements::<false, true>),
-        Function::new("jsonb_array_elements", as_they_are, items::<true, false>, elements::<true, false>),
-        Function::new("jsonb_array_elements_text", as_they_are, items::<true, true>, elements::<true, true>),
-        Function::new("json_each", as_they_are, members::<false, false>, each::<false, false>),
-        Function::new("json_each_text", as_they_are, members::<false, true>, each::<false, true>),
-        Function::new("jsonb_each", as_they_are, members::<true, false>, each::<true, false>),
-        Function::new("jsonb_each_text", as_they_are, members::<true, true>, each::<true, true>),
-        Function::new("json_object_keys", as_they_are, items::<false, true>, keys::<false>),
-        Function::new("jsonb_object_keys", as_they_are, items::<true, true>, keys::<true>),
+        Function::new("json_array_elements*", as_they_are, items::<false, false>, elements::<false, false>),
+        Function::new("json_array_elements_text*", as_they_are, items::<false, true>, elements::<false, true>),
+        Function::new("jsonb_array_elements*", as_they_are, items::<true, false>, elements::<true, false>),
+        Function::new("jsonb_array_elements_text*", as_they_are, items::<true, true>, elements::<true, true>),
+        Function::new("json_each*", as_they_are, members::<false, false>, each::<false, false>),
+        Function::new("json_each_text*", as_they_are, members::<false, true>, each::<false, true>),
+        Function::new("jsonb_each*", as_they_are, members::<true, false>, each::<true, false>),
+        Function::new("jsonb_each_text*", as_they_are, members::<true, true>, each::<true, true>),
+        Function::new("json_object_keys*", as_they_are, items::<false, true>, keys::<false>),
+        Function::new("jsonb_object_keys*", as_they_are, items::<true, true>, keys::<true>),
         Function::new("json_array_length", as_they_are, length::<false>, count::<false>),
         Function::new("jsonb_array_length", as_they_are, length::<true>, count::<true>),
         Function::new("json_typeof", as_they_are, name::<false>, type_name::<false>),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
@@ -11,6 +11,7 @@ use super::document::{check, check_count, finish, is_text, kind};
 use super::function::{Call, Column, Function, Texts, field_kind};
 use super::kind::Kind;
 use super::path::{Step, as_text, step};
+use super::reader::{Reader, Token};
 use crate::array::text_lists;
 
 /// The functions `json_extract_path` and its siblings.
@@ -102,6 +103,7 @@ fn push(texts: &mut Texts, found: Option<&str>, is_text: bool) -> Result<()> {
 
 fn get_member(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
     let documents = call.texts(0)?;
+    let is_binary = call.kind(0) == Some(Kind::Jsonb);
     let mut made = Texts::new(call.rows);
     if *call.fields[1].data_type() == DataType::Int64 {
         let indexes: Column<Int64Array> = call.column(1, |array| Ok(array.as_primitive().clone()))?;
@@ -109,6 +111,8 @@ fn get_member(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
             let place = indexes.place(row);
             let index = indexes.values.is_valid(place).then(|| Step::Index(indexes.values.value(place)));
             let found = match (documents.get(row), index) {
+                // A scalar is like an array of itself.
+                (Some(document), Some(Step::Index(0 | -1))) if is_binary && is_scalar(document)? => Some(document),
                 (Some(document), Some(index)) => step(document, &index)?,
                 _ => None,
             };
@@ -125,6 +129,10 @@ fn get_member(call: &Call<'_>, is_text: bool) -> Result<ArrayRef> {
         }
     }
     finish(made, result_kind(call, is_text))
+}
+
+fn is_scalar(document: &str) -> Result<bool> {
+    Ok(!matches!(Reader::new(document).token()?, Token::Array | Token::Object))
 }
 
 /// Paths, one for each row or one for all.
@@ -171,4 +179,23 @@ fn follow<'d, 'k>(document: &'d str, path: impl Iterator<Item = Option<&'k str>>
         }
     }
     Ok(Some(value.trim_matches([' ', '\t', '\n', '\r'])))
+}
+
+/// `document[1][2]`.
+pub(crate) fn elements_at(call: &Call<'_>) -> Result<ArrayRef> {
+    let documents = call.texts(0)?;
+    let indexes = (1..call.args.len()).map(|index| call.array(index)).collect::<Result<Vec<_>>>()?;
+    let mut made = Texts::new(call.rows);
+    for row in 0..call.rows {
+        let mut value = documents.get(row);
+        for index in &indexes {
+            let index = index.as_primitive::<Int64Type>();
+            value = match value.filter(|_| index.is_valid(row)) {
+                Some(document) => step(document, &Step::Index(index.value(row)))?,
+                None => None,
+            };
+        }
+        made.push(value)?;
+    }
+    finish(made, super::kind::kind_of(call.returns))
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, StructArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, StringArray, StructArray,
+};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
@@ -66,6 +68,16 @@ fn number_of(text: &str, target: &str) -> Result<String> {
         Token::Number => Ok(text.to_owned()),
         other => exec_err!("cannot cast jsonb {} to type {target}", other.type_name()),
     }
+}
+
+/// The texts of documents that are numbers.
+///
+/// # Errors
+/// For other documents.
+pub(crate) fn numbers(documents: &ArrayRef) -> Result<StringArray> {
+    let documents = texts(documents)?;
+    let number = |document: Option<&str>| document.map(|text| number_of(text, "numeric")).transpose();
+    documents.iter().map(number).collect()
 }
 
 /// The integer that a number is rounded to.

@@ -117,7 +117,8 @@ pub(crate) fn shown_field(field: &Field) -> Field {
         let marks = [(EXTENSION.0.to_owned(), EXTENSION.1.to_owned()), (TYPE_KEY.to_owned(), kind.name().to_owned())];
         return Field::new(field.name(), DataType::Utf8, field.is_nullable()).with_metadata(HashMap::from(marks));
     }
-    let shown = |item: &FieldRef| Arc::new(shown_field(item));
+    // Marks within a list would be lost where a constant is made of it.
+    let shown = |item: &FieldRef| Arc::new(shown_field(item).with_metadata(item.metadata().clone()));
     let data_type = match field.data_type() {
         DataType::List(item) => DataType::List(shown(item)),
         DataType::LargeList(item) => DataType::LargeList(shown(item)),

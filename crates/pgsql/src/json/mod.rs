@@ -15,6 +15,7 @@ mod order;
 mod path;
 mod plan;
 mod reader;
+mod refused;
 mod render;
 mod scalar;
 mod syntax;
@@ -23,7 +24,9 @@ mod value;
 
 use datafusion::logical_expr::ScalarUDF;
 
-pub(crate) use operator::plan_operator;
+pub(crate) use get::elements_at;
+pub(crate) use input::numbers;
+pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert, ordered, shown};
 pub(crate) use render::key_text;
 pub(crate) use syntax::rewrite_syntax;
@@ -42,6 +45,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(build::functions());
     functions.extend(elements::functions());
     functions.extend(modify::functions());
+    functions.extend(refused::functions());
     functions.extend(syntax::functions());
     functions
 }

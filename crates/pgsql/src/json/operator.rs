@@ -1,7 +1,8 @@
 //! Which operators are those of JSON.
 
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr};
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::planner::RawFieldAccessExpr;
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, binary_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::document::is_text;
@@ -117,4 +118,18 @@ fn refuse(operands: &Operands<'_>, remedy: &str) -> Result<Option<Expr>> {
     };
     let (left, right) = (name(&operands.left_type), name(&operands.right_type));
     plan_err!("operator does not exist: {left} {} {right}; {remedy}", operands.op)
+}
+
+/// `document['key']` and `document[0]`; none if it is no document.
+pub(crate) fn plan_field_access(access: &RawFieldAccessExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let (_, field) = access.expr.to_field(schema)?;
+    if field_kind(&field) != Some(Kind::Jsonb) {
+        return Ok(None);
+    }
+    let key = match &access.field_access {
+        GetFieldAccess::NamedStructField { name } => Expr::Literal(name.clone(), None),
+        GetFieldAccess::ListIndex { key } => key.as_ref().clone(),
+        GetFieldAccess::ListRange { .. } => return plan_err!("jsonb subscript does not support slices"),
+    };
+    Ok(Some(call(get::member(false), vec![access.expr.clone(), key])))
 }

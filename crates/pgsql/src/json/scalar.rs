@@ -42,7 +42,12 @@ pub(super) fn scalar_of(array: &dyn Array, row: usize) -> Result<Scalar> {
         DataType::UInt64 => number!(UInt64Type),
         DataType::Decimal128(precision, scale) => {
             let value = array.as_primitive::<Decimal128Type>().value(row);
-            Ok(Scalar::Number(Decimal128Type::format_decimal(value, *precision, *scale)))
+            let text = Decimal128Type::format_decimal(value, *precision, *scale);
+            if !crate::number::has_free_scale(array.data_type()) {
+                return Ok(Scalar::Number(text));
+            }
+            let digits = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+            Ok(Scalar::Number(digits.to_owned()))
         }
         DataType::Decimal256(precision, scale) => {
             let value = array.as_primitive::<Decimal256Type>().value(row);

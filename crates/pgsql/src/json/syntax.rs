@@ -71,6 +71,7 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
         pair_arguments(&name, function)?;
     }
     function.name = ObjectName::from(vec![Ident::new("array_agg")]);
+    crate::array::sort_distinct(function);
     Ok(Some(call(collected, vec![Expr::Function(function.clone())])))
 }
 

@@ -217,8 +217,8 @@ impl Visitor for Names {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if let Expr::Identifier(name) = expr {
-            self.0.insert(name.value.clone());
+        if let Some(name) = column_of(expr) {
+            self.0.insert(name.clone());
         }
         ControlFlow::Continue(())
     }

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::refused;
 use super::set_returning::{list_function, set_returning};
 use crate::syntax::call;
 
@@ -16,10 +17,16 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         fetch_as_limit(query, fetch)?;
     }
-    match query.body.as_mut() {
-        SetExpr::Select(select) => rewrite_select(select),
-        _ => Ok(()),
+    refused::check_set_operation(&query.body)?;
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => rewrite_select(select)?,
+            SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
@@ -44,6 +51,7 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
 }
 
 fn rewrite_select(select: &mut Select) -> Result<()> {
+    refused::check_joins(select)?;
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {
@@ -164,6 +172,11 @@ pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
             {
                 select.projection.push(SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false))));
             }
+        }
+        Expr::InSubquery { expr, .. } if matches!(expr.as_ref(), Expr::Tuple(values) if values.len() > 1) => {
+            return not_impl_err!(
+                "(a, b) IN (SELECT …); write EXISTS (SELECT 1 FROM (SELECT …) AS s(x, y) WHERE s.x = a AND s.y = b)"
+            );
         }
         Expr::InSubquery { subquery, .. } if matches!(*subquery.body, SetExpr::Values(_)) => {
             super::parse::select_from(subquery)?;

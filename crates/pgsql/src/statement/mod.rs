@@ -12,6 +12,7 @@ mod aliases;
 mod forms;
 mod names;
 mod parse;
+mod refused;
 mod relation;
 mod rows;
 mod sample;
@@ -64,6 +65,7 @@ impl VisitorMut for Forms {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        array::type_literals(query);
         go_on(forms::rewrite_query(query))
     }
 

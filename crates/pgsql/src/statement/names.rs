@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, ArrayElemTypeDef, DataType, Expr, Function, Ident, ObjectName, Query, SelectItem, SetExpr,
-    TimezoneInfo, TrimWhereField, Value,
+    TimezoneInfo, TrimWhereField,
 };
 
 /// The name of a column that nothing names.
@@ -36,7 +36,6 @@ fn figure(expression: &Expr) -> Option<Figured> {
         Expr::Cast { expr, data_type, .. } => over_cast(expr, data_type),
         Expr::TypedString(typed) => weak(type_name(&typed.data_type)),
         Expr::Interval(_) => weak("interval"),
-        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => weak("bool"),
         Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figure) {
             Some(figured) if figured.is_strong => Some(figured),
             _ => weak("case"),

@@ -6,7 +6,8 @@ use super::function::{Function, Kind, Overload};
 use super::value::{Output, Row};
 
 /// Words that are no identifiers without quotes.
-const KEYWORDS: &str = "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean \
+const KEYWORDS: &str = "\
+    all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean \
     both case cast char character check coalesce collate collation column concurrently constraint \
     create cross current_catalog current_date current_role current_schema current_time \
     current_timestamp current_user dec decimal default deferrable desc distinct do else end except \

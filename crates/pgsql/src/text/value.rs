@@ -101,11 +101,6 @@ impl Row<'_> {
         self.place(argument).is_ok_and(|(column, row)| column.array().is_null(row))
     }
 
-    /// Whether the argument is the same for all rows.
-    pub(super) fn is_constant(&self, argument: usize) -> bool {
-        self.columns.get(argument).is_some_and(|column| column.is_constant)
-    }
-
     pub(super) fn text(&self, argument: usize) -> Result<&str> {
         let (column, row) = self.place(argument)?;
         match &column.values {

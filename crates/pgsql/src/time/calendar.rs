@@ -44,11 +44,6 @@ impl Parts {
         Self { hour, minute, second: rest / SECOND, micros: rest % SECOND, ..Self::default() }
     }
 
-    /// The timestamp.
-    pub(crate) fn timestamp(&self) -> Result<i64> {
-        timestamp(days(self.year, self.month, self.day), self.time())
-    }
-
     /// The time of day.
     pub(crate) fn time(&self) -> i64 {
         self.hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros

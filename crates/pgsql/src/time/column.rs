@@ -187,11 +187,6 @@ impl Arguments {
         }
         Ok(Arc::new(builder.finish()))
     }
-
-    /// That the argument has a type that its function does not take.
-    pub(super) fn unsupported(&self, position: usize) -> DataFusionError {
-        super::function::no_function(self.name, &[self.data_type(position)])
-    }
 }
 
 /// Each text of `array` read by `read`.

@@ -31,9 +31,15 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     ]
 }
 
-/// Whether a conversion between types of times is one that Arrow lacks.
+/// Whether a conversion between types of times is one that Arrow lacks, or one that DataFusion takes for one that keeps
+/// the order.
 pub(crate) fn is_conversion(from: &DataType, to: &DataType) -> bool {
-    matches!((Kind::of(from), Kind::of(to)), (Kind::Time, Kind::Interval) | (Kind::Interval, Kind::Time))
+    let is_moment = |kind: Kind| matches!(kind, Kind::Timestamp | Kind::Timestamptz);
+    match (Kind::of(from), Kind::of(to)) {
+        (Kind::Time, Kind::Interval) | (Kind::Interval, Kind::Time) => true,
+        (moment, Kind::Time) => is_moment(moment),
+        _ => false,
+    }
 }
 
 /// Values of one type of times as values of another.
@@ -92,7 +98,9 @@ fn times(args: &Arguments) -> Result<ArrayRef> {
     let digits = digits(args)?;
     let last = |time: i64| {
         if time == DAY {
-            return exec_err!("time out of range: 24:00:00; the last time of a day is 23:59:59.999999");
+            return exec_err!(
+                "time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that instead"
+            );
         }
         Ok(Some(time))
     };

@@ -3,7 +3,7 @@
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Ident, Interval, IntervalFields, TimezoneInfo, TypedString, Value,
+    Ident, Interval, IntervalFields, TimezoneInfo, TypedString, UnaryOperator, Value,
 };
 
 use crate::syntax::call;
@@ -22,6 +22,10 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         Expr::Cast { expr, data_type, .. } => typed(data_type, expr)?,
         Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => Some(overlaps(left, right)?),
         Expr::Function(function) => of_function(function)?,
+        // DataFusion's planner would put the sign before the first part alone.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
+            Some(call("interval_um", vec![(**expr).clone()]))
+        }
         _ => None,
     };
     if let Some(rewritten) = rewritten {

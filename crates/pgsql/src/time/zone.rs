@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
-use chrono_tz::{OffsetName, TZ_VARIANTS, Tz};
+use chrono_tz::{TZ_VARIANTS, Tz};
 use datafusion::common::{DataFusionError, Result};
 
 use super::abbreviations::{FIXED, NAMED};
@@ -76,16 +76,6 @@ impl Zone {
         };
         let before = [0, HOUR, 3 * HOUR, DAY + HOUR];
         before.iter().find_map(|before| offset(local - before)).unwrap_or_default()
-    }
-
-    /// What the zone is called at an instant, as `to_char(…, 'TZ')` writes it.
-    pub(crate) fn abbreviation_at(self, instant: i64) -> String {
-        match self {
-            Self::Fixed(_) => String::new(),
-            Self::Named(tz) => {
-                tz.offset_from_utc_datetime(&naive(instant)).abbreviation().unwrap_or_default().to_owned()
-            }
-        }
     }
 }
 

@@ -111,6 +111,9 @@ async fn databases(opened: &Opened, findings: &mut Findings) -> Result<(), Failu
             }
             Err(error) => findings.wrong(format!("database {} does not answer: {error}", database.name())),
         }
+        for note in database.notes().await.unwrap_or_default() {
+            findings.hint(format!("database {}: {note}", database.name()));
+        }
     }
     Ok(())
 }
@@ -122,7 +125,7 @@ fn emptiness(kind: &str) -> &'static str {
             "none that its role may read; tidegate pg role prints what to grant, and schemas may leave some out"
         }
         "sqlite" => "none was made in its files",
-        _ => "no CSV, Parquet, JSON or Arrow file",
+        _ => "no CSV, TSV, Parquet, JSON, NDJSON, Arrow, .xlsx or .ods file",
     }
 }
 

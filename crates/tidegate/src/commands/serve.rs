@@ -96,6 +96,20 @@ pub(crate) enum Help {
     ConnectingAndAsking,
 }
 
+/// Says which files were merged into one table, and warns of those that are in none.
+async fn tell_notes(opened: &Opened) {
+    for database in opened.assembly.databases_open() {
+        let name = database.name();
+        // A database that does not answer is seen in each call.
+        for note in database.notes().await.unwrap_or_default() {
+            match note.starts_with("skipped") {
+                true => tracing::warn!("database {name}: {note}"),
+                false => tracing::info!("database {name}: {note}"),
+            }
+        }
+    }
+}
+
 /// Serves `sources` until a signal comes.
 pub(crate) async fn serve(
     sources: &[Source],
@@ -129,6 +143,7 @@ pub(crate) async fn serve(
     let server =
         http::serve(listener, service, metrics, http, shutdown.graceful.clone()).map_err(anyhow::Error::from)?;
     connecting::announce(scheme, server.address(), help);
+    tell_notes(&opened).await;
     let ending = async {
         server.ended().await;
         opened.close().await;

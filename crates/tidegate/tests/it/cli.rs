@@ -22,6 +22,7 @@ mod help;
 mod identity;
 mod listening;
 mod matrix;
+mod messy;
 mod neighbours;
 mod pg_handlers;
 mod pg_kit;

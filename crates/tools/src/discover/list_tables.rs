@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{Error, Handler, Job, Metadata, ReplySender, Tool};
+use tidegate_core::{Content, Error, Handler, Job, Metadata, ReplySender, Tool};
 use tidegate_query::{Rows, TableEntry, TableStatus};
 
 use super::{Listing, listings, search};
@@ -51,11 +51,33 @@ impl Handler for ListTables {
             // Whoever asks for one database wants its failure as a failure.
             return found.remove(0).catalog.map(|_| Metadata::new());
         }
-        let is_terse = shape.is_unsaid() && found.len() == 1;
+        let shape_is_unsaid = shape.is_unsaid();
+        let is_terse = shape_is_unsaid && found.len() == 1;
         let presentation = shape.presentation("Narrow the list with pattern or database.")?;
         let rows = rows(&found, pattern.as_deref().map(Pattern::new).as_ref(), is_terse)?;
-        self.0.executor.answer_rows(rows, presentation, &job, &reply).await
+        let metadata = self.0.executor.answer_rows(rows, presentation, &job, &reply).await?;
+        // Programs that ask for a format want rows and nothing else.
+        if pattern.is_none() && shape_is_unsaid && job.format().is_none() {
+            tell_notes(&found, &job, &reply).await?;
+        }
+        Ok(metadata)
     }
+}
+
+/// Says after the tables what was merged and what was skipped: names of files are data as rows are.
+async fn tell_notes(found: &[Listing], job: &Job, reply: &ReplySender) -> Result<(), Error> {
+    let catalogs = found.iter().filter_map(|listing| listing.catalog.as_ref().ok());
+    let notes: Vec<&str> = catalogs.flat_map(|catalog| catalog.notes.iter().map(String::as_str)).collect();
+    if notes.is_empty() {
+        return Ok(());
+    }
+    let notes = format!("Notes:\n- {}", notes.join("\n- "));
+    let text = match job.fence() {
+        Some(fence) => format!("{}{notes}{}", fence.opening(), fence.closing(true)),
+        None => notes,
+    };
+    reply.end_text().await?;
+    reply.block(Content::text(text)).await
 }
 
 /// One row of the answer.

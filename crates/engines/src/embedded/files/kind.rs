@@ -2,6 +2,8 @@
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
+use super::sheets::WorkbookFormat;
+
 /// The format that a file's name promises; its contents decide the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum NamedFormat {
@@ -17,6 +19,26 @@ pub(crate) enum NamedFormat {
     Parquet,
     /// Arrow IPC, as file or as stream.
     Arrow,
+    /// A workbook of Excel.
+    Xlsx,
+    /// A workbook of LibreOffice.
+    Ods,
+}
+
+impl NamedFormat {
+    /// Whether rows may be added at the end of a file while it is served.
+    pub(crate) fn may_grow(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv | Self::Json | Self::JsonLines)
+    }
+
+    /// The format of the workbook, if it is one.
+    pub(crate) fn workbook(self) -> Option<WorkbookFormat> {
+        match self {
+            Self::Xlsx => Some(WorkbookFormat::Xlsx),
+            Self::Ods => Some(WorkbookFormat::Ods),
+            _ => None,
+        }
+    }
 }
 
 /// How a file is compressed as a whole.
@@ -61,6 +83,9 @@ const FORMATS: &[(&str, NamedFormat)] = &[
     ("arrows", NamedFormat::Arrow),
     ("feather", NamedFormat::Arrow),
     ("ipc", NamedFormat::Arrow),
+    ("xlsx", NamedFormat::Xlsx),
+    ("xlsm", NamedFormat::Xlsx),
+    ("ods", NamedFormat::Ods),
 ];
 
 const COMPRESSIONS: &[(&str, Compression)] = &[

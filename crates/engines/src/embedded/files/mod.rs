@@ -14,6 +14,7 @@ mod partitions;
 mod probe;
 mod refresh;
 mod rows;
+mod sheets;
 mod skipped;
 mod snapshot;
 mod table;
@@ -38,6 +39,7 @@ pub(crate) use kind::Compression;
 pub(crate) use numbers::is_null_marker;
 pub(crate) use probe::{Shape, column_names, header_of, rows_of, type_of, written_as};
 pub(crate) use refresh::{Files, FilesPath};
+pub(crate) use sheets::{WorkbookFormat, read_workbook};
 pub(crate) use snapshot::Snapshot;
 #[cfg(test)]
 pub(crate) use table::Lesson;

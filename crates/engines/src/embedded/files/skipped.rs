@@ -1,6 +1,6 @@
 //! Files that lie in a database's folders and are no tables of it, and what to do about each kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 
@@ -98,7 +98,8 @@ const SILENT_ENDINGS: &[&str] = &["tmp", "part", "crc", "lock", "wal", "shm", "j
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Files {
     count: usize,
-    names: Vec<String>,
+    /// The first of them by name.
+    names: BTreeSet<String>,
 }
 
 /// The files that are no tables, by why they are none.
@@ -124,8 +125,9 @@ impl Skipped {
         let reason = known.unwrap_or_else(|| self.looked_into(open));
         let files = self.by_reason.entry(reason).or_default();
         files.count += 1;
-        if files.names.len() < NAMES_SHOWN_MAX {
-            files.names.push(location.to_owned());
+        files.names.insert(location.to_owned());
+        if files.names.len() > NAMES_SHOWN_MAX {
+            files.names.pop_last();
         }
     }
 
@@ -147,7 +149,7 @@ impl Skipped {
     /// A line for each reason.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.by_reason.iter().map(|(reason, files)| {
-            let names = files.names.join(", ");
+            let names = files.names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = match files.count - files.names.len() {
                 0 => String::new(),
                 more => format!(" and {more} more"),

@@ -8,7 +8,7 @@ use tidegate_core::{Error, ErrorKind, nearest};
 use tidegate_query::{Catalog, TableEntry, TableStatus};
 
 use super::identity::FileIdentity;
-use super::layout::{Candidate, CandidateOrigin, Layout, Problem};
+use super::layout::{Candidate, CandidateOrigin, Layout, Partitions, Problem};
 use super::limits::FileLimits;
 use super::names::{Wish, grant};
 use super::notes::{apart, merged, notes_of};
@@ -161,6 +161,12 @@ impl Assembly<'_> {
         {
             return missing.push(file.clone());
         }
+        if candidate.origin == CandidateOrigin::File
+            && let Some((file, partitions, Some(probed))) = readable.first()
+            && !probed.sheets.is_empty()
+        {
+            return self.add_sheets(&candidate, file, partitions, &probed.sheets, all);
+        }
         let table = table_of(&candidate, &readable, self.learned, self.batch_rows);
         let may_fall_apart = candidate.origin == CandidateOrigin::Folder && candidate.files.len() > 1;
         if let (Err(reason), true, true) = (&table, !readable.is_empty(), may_fall_apart) {
@@ -189,12 +195,42 @@ impl Assembly<'_> {
         all.push(Named { wish, table, files: readable.into_iter().map(|(file, _, probed)| (file, probed)).collect() });
     }
 
+    /// The sheets of a workbook, a table each: called like the file if there is one, else `file_sheet`.
+    fn add_sheets(
+        &self,
+        candidate: &Candidate,
+        file: &FoundFile,
+        partitions: &Partitions,
+        sheets: &[(String, ProbeResult)],
+        all: &mut Vec<Named>,
+    ) {
+        for (sheet, probed) in sheets {
+            let name = match sheets.len() {
+                1 => candidate.name.clone(),
+                _ => format!("{}_{sheet}", candidate.name),
+            };
+            let wish = Wish { name: name.clone(), suffix: extension(&file.location), location: file.location.clone() };
+            let (table, files) = match probed {
+                Ok(probed) => {
+                    let files = [(file.clone(), partitions.clone(), Some(probed.clone()))];
+                    let table =
+                        table_of(&Candidate { name, ..candidate.clone() }, &files, self.learned, self.batch_rows);
+                    (table.map(|table| with_comment(table, 0, false, &[])), vec![(file.clone(), Some(probed.clone()))])
+                }
+                Err(reason) => (Err(reason.clone()), Vec::new()),
+            };
+            all.push(Named { wish, table, files });
+        }
+    }
+
     /// `candidate` with what the owner declares of its files: one table in any case, or never.
     fn as_declared(&self, mut candidate: Candidate) -> Candidate {
         if candidate.origin == CandidateOrigin::Folder {
             match self.told.about(&candidate.files[0].0.location).one_table {
                 Some(true) => candidate.origin = CandidateOrigin::Partitioned,
                 Some(false) => candidate.origin = CandidateOrigin::Apart,
+                // Workbooks may hold anything.
+                None if candidate.kind.format.workbook().is_some() => candidate.origin = CandidateOrigin::Apart,
                 None => {}
             }
         }
@@ -221,8 +257,7 @@ impl Assembly<'_> {
 }
 
 fn is_text(file: &FoundFile) -> bool {
-    use super::kind::NamedFormat;
-    !matches!(file.kind.format, NamedFormat::Parquet | NamedFormat::Arrow)
+    file.kind.format.may_grow()
 }
 
 /// At most `max` of the candidate's files, evenly spread, the first and the last among them.
@@ -241,9 +276,11 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
         Shape::Json => "JSON",
         Shape::Parquet => "Parquet",
         Shape::ArrowFile | Shape::ArrowStream => "Arrow",
+        Shape::Sheet(..) => "workbook",
     };
     let files = table.files.len();
     table.comment = Some(match (is_folder, left_out) {
+        (false, _) if matches!(table.shape, Shape::Sheet(..)) => sheet_comment(&table.shape),
         (false, _) => format!("{format} file"),
         (true, 0) => format!("folder of {files} {format} files"),
         (true, _) => format!("folder of {files} {format} files; {left_out} more cannot be read and are left out"),
@@ -264,6 +301,13 @@ fn with_comment(mut table: FileTable, left_out: usize, is_folder: bool, read: &[
         comment.push_str(&more.concat());
     }
     table
+}
+
+fn sheet_comment(shape: &Shape) -> String {
+    match shape {
+        Shape::Sheet(_, name) => format!("sheet {name:?} of a workbook"),
+        _ => String::new(),
+    }
 }
 
 fn extension(location: &str) -> String {

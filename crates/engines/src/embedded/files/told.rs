@@ -138,6 +138,12 @@ impl Told {
         self.about_table(&table_name_of(location))
     }
 
+    /// What is told of a sheet of the workbook at `location`: of the table of the sheet, or of the workbook.
+    pub(crate) fn about_sheet(&self, location: &str, sheet: &str) -> Arc<TextTable> {
+        let name = format!("{}_{sheet}", table_name_of(location));
+        self.0.get(&name).cloned().unwrap_or_else(|| self.about(location))
+    }
+
     /// What is told of the table called `stem`, or of the folder that it is in.
     pub(crate) fn about_table(&self, stem: &str) -> Arc<TextTable> {
         let is_meant = |name: &str| stem == name || stem.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));

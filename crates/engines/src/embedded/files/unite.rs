@@ -112,7 +112,7 @@ fn both(shape: &Shape, a: &Fields, b: &Fields) -> Result<Fields, String> {
         Shape::Json => union(a, b, Bend::ToText).map_err(differ),
         Shape::Parquet => union(a, b, Bend::NumbersOnly).map_err(differ),
         // Their rows are read by position.
-        Shape::Csv(_) | Shape::ArrowFile | Shape::ArrowStream => {
+        Shape::Csv(_) | Shape::ArrowFile | Shape::ArrowStream | Shape::Sheet(..) => {
             let same_names = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name());
             let same = same_names && (shape.is_text() || a == b);
             if same {

@@ -13,6 +13,9 @@ pub(crate) struct Wall {
     within: Vec<PathBuf>,
 }
 
+/// Times that a file may be replaced between the moments in which it is found and opened.
+const REPLACED_MAX: usize = 16;
+
 /// Why a file was not opened.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -70,8 +73,18 @@ impl Wall {
         self.within.iter().any(|allowed| real_path.starts_with(allowed))
     }
 
-    /// Opens the file at `path` if it really lies within.
+    /// Opens the file at `path` if it really lies within. One that is replaced at this moment is opened as it is then.
     pub(crate) fn open(&self, path: &Path) -> Result<File, Refusal> {
+        for _ in 0..REPLACED_MAX {
+            match self.open_once(path) {
+                Err(Refusal::Vanished) => {}
+                opened => return opened,
+            }
+        }
+        self.open_once(path)
+    }
+
+    fn open_once(&self, path: &Path) -> Result<File, Refusal> {
         let real = fs::canonicalize(path)?;
         if !self.holds(&real) {
             return Err(Refusal::Outside);

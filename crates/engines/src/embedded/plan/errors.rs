@@ -16,6 +16,11 @@ use crate::embedded::store::STORE_SAYS;
 /// Columns that an error shows at most.
 const COLUMNS_SHOWN_MAX: usize = 60;
 
+const DIVISION_BY_ZERO: &str = "division by zero";
+const GUARD_THE_DIVISOR: &str = "Guard the divisor: x / NULLIF(y, 0) gives NULL instead.";
+/// Where the forms and functions of the SQL are listed.
+const WHICH_SQL: &str = "The SQL is PostgreSQL's; what differs is on the page \"Which SQL is this\" (docs/sql.md).";
+
 /// What a caller of `database` reads of `error`.
 pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = said_by_ours(error) {
@@ -30,10 +35,13 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
         DataFusionError::SchemaError(error, _) => of_schema(error, database),
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => invalid(text),
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
-        DataFusionError::NotImplemented(text) => invalid(&format!("this is not supported: {text}")),
+        DataFusionError::NotImplemented(text) => {
+            invalid(&format!("this is not supported: {text}")).with_hint(WHICH_SQL)
+        }
         DataFusionError::Execution(text) if text.starts_with(NO_LONGER_WANTED) => {
             Error::new(ErrorKind::Cancelled, NO_LONGER_WANTED)
         }
+        DataFusionError::Execution(text) if text == DIVISION_BY_ZERO => invalid(text).with_hint(GUARD_THE_DIVISOR),
         DataFusionError::Execution(text) => invalid(text),
         DataFusionError::ResourcesExhausted(text) => too_large(text),
         DataFusionError::ArrowError(error, _) => of_arrow(error, database),
@@ -112,9 +120,7 @@ fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
 fn of_arrow(error: &ArrowError, database: &str) -> Error {
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
     match error {
-        ArrowError::DivideByZero => {
-            invalid("division by zero").with_hint("Guard the divisor: x / NULLIF(y, 0) gives NULL instead.")
-        }
+        ArrowError::DivideByZero => invalid(DIVISION_BY_ZERO).with_hint(GUARD_THE_DIVISOR),
         ArrowError::CastError(text) | ArrowError::ParseError(text) => {
             invalid(text).with_hint("TRY_CAST(x AS type) gives NULL where a value does not fit.")
         }

@@ -10,6 +10,7 @@ use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefaults};
 use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 use tidegate_core::Principal;
@@ -28,6 +29,11 @@ const FOOTER_CACHE_BYTES: usize = 32 << 20;
 pub(crate) struct Sessions {
     engine: Engine,
     base: SessionState,
+    /// The functions in their order: of two with one name, which may be an alias, the later counts. A session that is
+    /// made of another registers them again, and would do so in any order.
+    scalar_functions: Vec<Arc<ScalarUDF>>,
+    aggregate_functions: Vec<Arc<AggregateUDF>>,
+    window_functions: Vec<Arc<WindowUDF>>,
     /// Only for its caches, which no other database shares: footers are kept by location, and
     /// locations are unique in a database only.
     environment: RuntimeEnv,
@@ -40,6 +46,9 @@ impl Sessions {
             .with_object_list_cache_limit(0)
             .with_file_statistics_cache_limit(0)
             .build()?;
+        let scalar_functions = bounded(tidegate_pgsql::scalar_functions());
+        let aggregate_functions = tidegate_pgsql::aggregate_functions();
+        let window_functions = tidegate_pgsql::window_functions();
         let base = SessionStateBuilder::new()
             .with_config(config(database, engine.options()))
             .with_expr_planners(tidegate_pgsql::expression_planners())
@@ -47,13 +56,13 @@ impl Sessions {
             .with_type_planner(tidegate_pgsql::type_planner())
             .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
             .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
-            .with_scalar_functions(bounded(tidegate_pgsql::scalar_functions()))
+            .with_scalar_functions(scalar_functions.clone())
             .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
-            .with_aggregate_functions(tidegate_pgsql::aggregate_functions())
-            .with_window_functions(tidegate_pgsql::window_functions())
+            .with_aggregate_functions(aggregate_functions.clone())
+            .with_window_functions(window_functions.clone())
             .with_table_functions(tidegate_pgsql::table_functions())
             .build();
-        Ok(Self { engine: engine.clone(), base, environment })
+        Ok(Self { engine: engine.clone(), base, scalar_functions, aggregate_functions, window_functions, environment })
     }
 
     /// What a statement may use beside tables: functions and settings.
@@ -84,6 +93,9 @@ impl Sessions {
         // It knows the local file system from the start; ours takes its place, so that nothing else can be reached.
         environment.register_object_store(files_url().as_ref(), store);
         SessionStateBuilder::new_from_existing(self.base.clone())
+            .with_scalar_functions(self.scalar_functions.clone())
+            .with_aggregate_functions(self.aggregate_functions.clone())
+            .with_window_functions(self.window_functions.clone())
             .with_runtime_env(Arc::new(environment))
             .with_catalog_list(catalogs)
             // A plan numbers the names that it makes up by itself: a common count would tell of other plans.

@@ -1,7 +1,7 @@
 //! The names that a statement may use for the tables of a snapshot.
 //!
-//! `table`, `public.table`, `database.table`, `database.public.table` and, for files of a folder, `folder.file` mean the
-//! same with and without quotes around the whole. There is no other catalog, no schema to make and no table to
+//! `table`, `public.table`, `database.table`, `database.public.table` and, for files of a folder, `folder.file` mean
+//! the same with and without quotes around the whole. There is no other catalog, no schema to make and no table to
 //! register.
 
 use std::sync::Arc;

@@ -6,6 +6,7 @@ mod exact;
 mod failure;
 mod provider;
 mod text_source;
+mod uuid;
 
 pub(crate) use failure::{ReadFailure, teaches};
 pub(crate) use provider::{FileTableProvider, files_url};

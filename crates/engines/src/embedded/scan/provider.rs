@@ -21,6 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use super::text_source::TextSource;
+use super::uuid::UuidsAsText;
 use crate::embedded::files::{FileTable, Files, Shape};
 
 /// What stands before the locations of files. The only store of a query is registered for it:
@@ -66,7 +67,9 @@ impl FileTableProvider {
     fn source(&self, state: &dyn Session) -> Result<Arc<dyn FileSource>> {
         let schema = self.table.schema.clone();
         Ok(match &self.table.shape {
-            Shape::Csv(_) | Shape::Json => Arc::new(TextSource::new(self.table.clone(), &self.files)),
+            Shape::Csv(_) | Shape::Json | Shape::Sheet(..) => {
+                Arc::new(TextSource::new(self.table.clone(), &self.files))
+            }
             Shape::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
             Shape::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
             Shape::Parquet => {
@@ -143,7 +146,9 @@ impl TableProvider for FileTableProvider {
         let batch_rows = self.table.batch_rows(columns_read).min(state.config().batch_size());
         // With other filters to pass, nobody knows how many rows must be read.
         let limit = limit.filter(|_| filters.iter().all(|filter| self.is_about_partitions(filter)));
+        let uuids_as_text = matches!(self.table.shape, Shape::Parquet).then(|| Arc::new(UuidsAsText) as _);
         let config: FileScanConfig = FileScanConfigBuilder::new(files_url(), self.source(state)?)
+            .with_expr_adapter(uuids_as_text)
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?

@@ -30,9 +30,10 @@ use super::convert::Conversion;
 use super::exact::{with_numbers, with_numbers_as_text};
 use super::failure::{ReadContext, ReadFailure, explain};
 use crate::embedded::files::{
-    Allowance, ArrayElements, CsvDialect, FileTable, Files, Learned, Shape, TextForm, Told, column_names, first_byte,
-    header_of, open_text, rows_of, written_as,
+    Allowance, ArrayElements, CsvDialect, FileTable, Files, Learned, Shape, TextForm, Told, WorkbookFormat,
+    column_names, first_byte, header_of, open_text, read_workbook, rows_of, written_as,
 };
+use crate::embedded::store::CHANGED;
 
 /// Reads a table of text files.
 #[derive(Clone)]
@@ -105,6 +106,7 @@ impl FileSource for TextSource {
     fn file_type(&self) -> &str {
         match &self.table.shape {
             Shape::Csv(_) => "csv",
+            Shape::Sheet(..) => "sheet",
             _ => "json",
         }
     }
@@ -162,6 +164,7 @@ impl TextOpener {
                 self.check_header(&file, dialect, location)?;
                 Box::new(self.csv_rows(file, dialect, location, &allowance)?)
             }
+            Shape::Sheet(format, sheet) => self.sheet_rows(file, *format, sheet, location)?,
             _ => self.json_rows(file, location, &allowance)?,
         };
         let (opener, location) = (self.clone(), location.to_owned());
@@ -195,6 +198,26 @@ impl TextOpener {
             row += batch.num_rows();
             conversion.converted(batch, &positions, first_row)
         }))
+    }
+
+    /// A sheet is read whole; its file is the one whose types are known.
+    fn sheet_rows(
+        &self,
+        file: File,
+        format: WorkbookFormat,
+        sheet: &str,
+        location: &str,
+    ) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
+        let read = read_workbook(file, format, location, &self.told, Some(sheet));
+        let rows =
+            read.and_then(|mut sheets| sheets.pop().map_or(Err("the sheet is gone".to_owned()), |(_, rows)| rows));
+        let rows = rows.map_err(|reason| unreadable(location, &reason))?;
+        if rows.schema().fields() != self.table.schema.file_schema().fields() {
+            return Err(unreadable(location, CHANGED));
+        }
+        let (rows, batch_rows) = (rows.project(&self.columns)?, self.batch_rows.max(1));
+        let starts = (0..rows.num_rows()).step_by(batch_rows);
+        Ok(Box::new(starts.map(move |start| Ok(rows.slice(start, batch_rows.min(rows.num_rows() - start))))))
     }
 
     fn json_rows(

@@ -104,18 +104,42 @@ fn before(character: char) -> Option<char> {
 
 /// The classes that have a name. A name is also how the class is written for the other engine.
 const CLASSES: [(&str, &str); 12] = [
-    ("alpha", r"[\p{Alphabetic}\p{Nd}--0-9]"),
-    ("alnum", r"[\p{Alphabetic}\p{Nd}]"),
-    ("word", r"[\p{Alphabetic}\p{Nd}_]"),
-    ("digit", "[0-9]"),
-    ("xdigit", "[0-9A-Fa-f]"),
+    (
+        "alpha",
+        concat!(
+            r"[[\p{Alphabetic}\p{Nd}]&&\p{age=14.0}--[0-9\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}",
+            r"\x{1DD3}-\x{1DE6}\x{11080}\x{11081}]]"
+        ),
+    ),
+    (
+        "alnum",
+        concat!(
+            r"[[\p{Alphabetic}\p{Nd}]&&\p{age=14.0}--[\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}",
+            r"\x{1DD3}-\x{1DE6}\x{11080}\x{11081}]]"
+        ),
+    ),
+    (
+        "word",
+        concat!(
+            r"[[\p{Alphabetic}\p{Nd}_]&&\p{age=14.0}--[\x{363}-\x{36F}\x{C04}\x{F82}\x{F83}",
+            r"\x{1DD3}-\x{1DE6}\x{11080}\x{11081}]]"
+        ),
+    ),
+    ("digit", r"[0-9]"),
+    ("xdigit", r"[0-9A-Fa-f]"),
     ("space", r"[\t-\r\x20\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]"),
     ("blank", r"[\t\x20]"),
     ("cntrl", r"\p{Cc}"),
-    ("upper", r"[\p{Lu}\p{Lt}]"),
-    ("lower", r"\p{Lowercase}"),
-    ("graph", r"[^\p{Cc}\p{Cn}\t-\r\x20\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]"),
-    ("print", r"[^\p{Cc}\p{Cn}\x{2028}\x{2029}]"),
+    ("upper", r"[[\p{Uppercase}\p{Lt}]&&\p{age=14.0}]"),
+    ("lower", r"[[\p{Lowercase}\x{1C5}\x{1C8}\x{1CB}\x{1F2}]&&\p{age=14.0}--[\x{10FC}\x{A7F2}-\x{A7F4}\x{AB69}]]"),
+    (
+        "graph",
+        concat!(
+            r"[\p{age=14.0}&&[^\p{Cc}\p{Cn}\t-\r\x20\x{1680}\x{2000}-\x{2006}",
+            r"\x{2008}-\x{200A}\x{2028}\x{2029}\x{205F}\x{3000}]]"
+        ),
+    ),
+    ("print", r"[\p{age=14.0}&&[^\p{Cc}\p{Cn}\x{2028}\x{2029}]]"),
 ];
 
 static SETS: LazyLock<Vec<(&'static str, Arc<CharSet>)>> = LazyLock::new(|| {

@@ -1,9 +1,9 @@
 //! PostgreSQL's regular expressions.
 //!
-//! A pattern finds the leftmost match, and of those the longest or the shortest, as its first quantifier says; each group
-//! takes as much as its own part prefers. No engine of backtracking or of leftmost-first alternatives does the same, so
-//! patterns are compiled here, as PostgreSQL's compiler does. Where only the beginning of a match is sought, or whether
-//! there is one, the crate `regex` finds it first.
+//! A pattern finds the leftmost match, and of those the longest or the shortest, as its first quantifier says; each
+//! group takes as much as its own part prefers. No engine of backtracking or of leftmost-first alternatives does the
+//! same, so patterns are compiled here, as PostgreSQL's compiler does. Where only the beginning of a match is sought,
+//! or whether there is one, the crate `regex` finds it first.
 
 mod automaton;
 mod brackets;

@@ -163,7 +163,7 @@ fn to_timestamp(args: &Arguments) -> Result<ArrayRef> {
     args.collect_micros(args.return_type(), |row| {
         let Some(seconds) = seconds.get(row) else { return Ok(None) };
         let micros = ((seconds - SECONDS_TO_2000) * 1e6).round_ties_even();
-        if !(micros.abs() < 9.2e18) {
+        if micros.is_nan() || micros.abs() >= 9.2e18 {
             return exec_err!("timestamp out of range: \"{seconds}\"");
         }
         calendar::checked_timestamp((micros as i64).saturating_add(SECONDS_TO_2000 as i64 * 1_000_000)).map(Some)

@@ -141,10 +141,13 @@ impl Reader<'_> {
         if pattern.has_locale_sign && is_read && matches!(next, Some('-' | '+')) {
             self.sign = next;
             self.at += 1;
-        } else if !is_read && !pattern.has_locale_sign && !pattern.has_plus && !pattern.has_minus {
-            if matches!(current, '-' | '+') {
-                self.sign = Some(current);
-            }
+        } else if !is_read
+            && !pattern.has_locale_sign
+            && !pattern.has_plus
+            && !pattern.has_minus
+            && matches!(current, '-' | '+')
+        {
+            self.sign = Some(current);
         }
     }
 }

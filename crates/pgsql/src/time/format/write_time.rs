@@ -90,7 +90,7 @@ impl Value {
             TimeField::Microseconds => (parts.micros, 6),
             TimeField::SecondsOfDay(_) => ((parts.hour * HOUR + parts.minute * MINUTE) / SECOND + parts.second, 0),
             TimeField::Month => signed(parts.month, 2),
-            TimeField::Day => signed(parts.day, 2),
+            TimeField::Day => (parts.day, 2),
             TimeField::DayOfYear => (self.day_of_year(), 3),
             TimeField::IsoDayOfYear => {
                 let day = self.day()?;

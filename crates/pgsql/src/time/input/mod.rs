@@ -12,7 +12,6 @@ use super::zone::Zone;
 use moment::{Input, Moment};
 
 pub(crate) use interval::{Fields, Unit, interval, restricted_interval};
-pub(crate) use moment::fraction_micros;
 
 /// Words that mean another time each time; they are rewritten where they are constants.
 pub(crate) const RELATIVE_WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
@@ -30,6 +29,9 @@ pub(crate) fn date(text: &str) -> Result<i32> {
 
 /// Microseconds of the day.
 pub(crate) fn time(text: &str) -> Result<i64> {
+    if let Some(time) = moment::compact_time(text.trim()) {
+        return Ok(time);
+    }
     match read("time", text)? {
         Input::Moment(Moment { time: Some(time), zone, day })
             if day.is_some() || !matches!(zone, Some(Zone::Named(_))) =>
@@ -38,7 +40,7 @@ pub(crate) fn time(text: &str) -> Result<i64> {
                 return Ok(time);
             }
             Err(DataFusionError::Execution(format!(
-                "time out of range: \"{text}\"; the last time of a day is 23:59:59.999999"
+                "time out of range: \"{text}\"; the last time of a day is 23:59:59.999999, write that instead"
             )))
         }
         _ => Err(invalid("time", text)),

@@ -303,7 +303,7 @@ fn integer(text: &str) -> Result<i64, Fault> {
 }
 
 /// The microseconds of the digits behind a point.
-pub(crate) fn fraction_micros(digits: &str) -> Option<i64> {
+fn fraction_micros(digits: &str) -> Option<i64> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -361,6 +361,12 @@ fn compact_clock(text: &str) -> Result<i64, Fault> {
         4 if digits == text.len() => clock(&format!("{}:{}", &text[..2], &text[2..])),
         _ => Err(Fault::Syntax),
     }
+}
+
+/// A text that is nothing but `hhmmss` or `hhmm`.
+pub(super) fn compact_time(text: &str) -> Option<i64> {
+    let is_compact = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_compact { compact_clock(text).ok().filter(|time| *time < 24 * HOUR) } else { None }
 }
 
 /// Seconds east of UTC: `+02`, `+0230`, `+02:30`, `-02:30:15`.

@@ -50,8 +50,10 @@ fn times() {
         ("12:05 am", "00:05:00"),
         (
             "23:59:60",
-            "error: Execution error: time out of range: \"23:59:60\"; the last time of a day is 23:59:59.999999",
+            "error: Execution error: time out of range: \"23:59:60\"; the last time of a day is 23:59:59.999999, write that instead",
         ),
+        ("070809", "07:08:09"),
+        ("0708", "07:08:00"),
         ("2013-01-05 07:08", "07:08:00"),
         ("allballs", "00:00:00"),
         ("07:08+02", "07:08:00"),

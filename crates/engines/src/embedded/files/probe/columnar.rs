@@ -1,15 +1,19 @@
 //! Parquet and Arrow: the file tells its columns itself.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
+use datafusion::common::ColumnStatistics;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use parquet::arrow::parquet_to_arrow_schema;
+use parquet::basic::{ConvertedType, LogicalType};
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaDataReader};
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 
 use super::super::wall::reason_of;
 use super::{Probed, Shape};
@@ -28,12 +32,22 @@ pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
     let schema = parquet_to_arrow_schema(about.schema_descr(), about.key_value_metadata())
         .map_err(|error| format!("its schema cannot be read: {}", plain(&error.to_string())))?;
     // Views are what DataFusion reads text from Parquet as; metadata of the writer says nothing to us.
-    let schema = Arc::new(without_metadata(&transform_schema_to_view(&schema)));
+    let as_bytes = without_metadata(&transform_schema_to_view(&schema));
+    let schema = Arc::new(with_text(&as_bytes, about.schema_descr()));
     check_names(&schema)?;
-    let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &schema)
+    // Of bytes that are read as text nothing is known as text.
+    let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(as_bytes.clone()))
         .ok()
         .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
-        .map(Arc::new);
+        .map(|mut statistics| {
+            let fields = schema.fields().iter().zip(as_bytes.fields());
+            for ((text, bytes), column) in fields.zip(&mut statistics.column_statistics) {
+                if text.data_type() != bytes.data_type() {
+                    *column = ColumnStatistics::new_unknown();
+                }
+            }
+            Arc::new(statistics)
+        });
     let rows = u64::try_from(about.num_rows()).ok();
     let bytes: i64 = metadata.row_groups().iter().map(|group| group.total_byte_size()).sum();
     Ok(Probed {
@@ -42,6 +56,27 @@ pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
         statistics,
         ..Probed::new(Shape::Parquet, schema)
     })
+}
+
+/// `schema` with text in place of bytes that are the text of an enumeration or JSON, or a UUID.
+fn with_text(schema: &Schema, descriptor: &SchemaDescriptor) -> Schema {
+    let leaves = descriptor.columns().iter().filter(|leaf| leaf.path().parts().len() == 1);
+    let are_text = |leaf: &&ColumnDescPtr| {
+        matches!(leaf.logical_type_ref(), Some(LogicalType::Uuid | LogicalType::Json | LogicalType::Enum))
+            || matches!(leaf.converted_type(), ConvertedType::JSON | ConvertedType::ENUM)
+    };
+    let names: HashSet<&str> = leaves.filter(are_text).map(|leaf| leaf.name()).collect();
+    let are_bytes = |data_type: &DataType| {
+        matches!(
+            data_type,
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(16)
+        )
+    };
+    let as_text = |field: &Arc<Field>| match names.contains(field.name().as_str()) && are_bytes(field.data_type()) {
+        true => field.as_ref().clone().with_data_type(DataType::Utf8View),
+        false => field.as_ref().clone(),
+    };
+    Schema::new(schema.fields().iter().map(as_text).collect::<Vec<_>>())
 }
 
 /// How an Arrow IPC file with a footer begins and ends.

@@ -10,12 +10,13 @@ use std::fs::File;
 use std::io::Seek;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Statistics;
 
 use super::identity::FileIdentity;
 use super::kind::{Compression, FileKind, NamedFormat};
 use super::limits::FileLimits;
+use super::sheets::{WorkbookFormat, read_workbook};
 use super::told::{CsvDialect, Told};
 use super::walk::FoundFile;
 use super::wall::{Wall, reason_of};
@@ -36,6 +37,8 @@ pub(crate) enum Shape {
     ArrowFile,
     /// Arrow IPC without a footer.
     ArrowStream,
+    /// The sheet of that name in a workbook.
+    Sheet(WorkbookFormat, Arc<str>),
 }
 
 impl Shape {
@@ -59,6 +62,8 @@ pub(crate) struct Probed {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// The typed columns in which a text such as `N/A` stands for null.
     pub(crate) marked: BTreeSet<String>,
+    /// The sheets of a workbook, by their names; then `shape` and the columns are those of the first.
+    pub(crate) sheets: Vec<(String, Result<Arc<Probed>, String>)>,
     /// The file that all this was learned of.
     pub(crate) identity: Option<FileIdentity>,
 }
@@ -67,7 +72,7 @@ impl Probed {
     /// A file of which nothing but its columns is known.
     pub(crate) fn new(shape: Shape, schema: SchemaRef) -> Self {
         let (rows, row_bytes, statistics, identity) = (None, None, None, None);
-        Self { shape, schema, rows, row_bytes, statistics, identity, marked: BTreeSet::new() }
+        Self { shape, schema, rows, row_bytes, statistics, identity, marked: BTreeSet::new(), sheets: Vec::new() }
     }
 }
 
@@ -80,8 +85,7 @@ pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &T
     }
     // One file for all that is learned, whatever becomes of its name meanwhile.
     let opened = wall.open(&file.path).map_err(|refusal| refusal.reason())?;
-    let may_grow = !matches!(format, NamedFormat::Parquet | NamedFormat::Arrow);
-    let identity = FileIdentity::of(&opened, may_grow).map_err(|error| reason_of(&error))?;
+    let identity = FileIdentity::of(&opened, format.may_grow()).map_err(|error| reason_of(&error))?;
     let open = || -> Result<File, String> {
         let mut again = opened.try_clone().map_err(|error| reason_of(&error))?;
         again.rewind().map_err(|error| reason_of(&error))?;
@@ -96,11 +100,13 @@ pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &T
             csv::probe(&file, limits)
         }
         NamedFormat::Json | NamedFormat::JsonLines => json::probe(open()?, compression, limits),
-        NamedFormat::Parquet | NamedFormat::Arrow if compression != Compression::None => {
+        _ if !format.may_grow() && compression != Compression::None => {
             Err("files of this format are compressed inside, not as a whole; unpack it".to_owned())
         }
         NamedFormat::Parquet => columnar::probe_parquet(open()?),
         NamedFormat::Arrow => columnar::probe_arrow(open()?),
+        NamedFormat::Xlsx => workbook(open()?, WorkbookFormat::Xlsx, &file.location, told, identity),
+        NamedFormat::Ods => workbook(open()?, WorkbookFormat::Ods, &file.location, told, identity),
     }?;
     probed.identity = Some(identity);
     let columns = probed.schema.fields().len();
@@ -108,6 +114,38 @@ pub(crate) fn probe(file: &FoundFile, wall: &Wall, limits: &FileLimits, told: &T
         return Err(format!("it has {columns} columns, more than {}", limits.columns_max));
     }
     Ok(probed)
+}
+
+/// Looks into a workbook: all of its sheets, whole.
+fn workbook(
+    file: File,
+    format: WorkbookFormat,
+    location: &str,
+    told: &Told,
+    identity: FileIdentity,
+) -> Result<Probed, String> {
+    let mut sheets = Vec::new();
+    for (name, rows) in read_workbook(file, format, location, told, None)? {
+        let probed = rows.map(|rows| {
+            let count = rows.num_rows() as u64;
+            Arc::new(Probed {
+                rows: Some(count),
+                row_bytes: (rows.get_array_memory_size() as u64).checked_div(count),
+                identity: Some(identity),
+                ..Probed::new(Shape::Sheet(format, name.as_str().into()), rows.schema())
+            })
+        });
+        sheets.push((name, probed));
+    }
+    let first = match sheets.first() {
+        None => return Err("none of its sheets has cells".to_owned()),
+        Some((_, Ok(first))) => first.clone(),
+        Some((_, Err(reason))) if sheets.len() == 1 => return Err(reason.clone()),
+        Some((name, Err(_))) => {
+            Arc::new(Probed::new(Shape::Sheet(format, name.as_str().into()), Arc::new(Schema::empty())))
+        }
+    };
+    Ok(Probed { sheets, ..Probed::new(first.shape.clone(), first.schema.clone()) })
 }
 
 /// A column of a text file, which may always be null.

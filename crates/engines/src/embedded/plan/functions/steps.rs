@@ -27,6 +27,11 @@ pub(super) fn trimmed(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0))
 }
 
+/// `text LIKE pattern`: what stands behind a `%` is compared at each place of the text.
+pub(super) fn liked(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
+    Some(products(args, &texts(args, 0)?, &texts(args, 1)?, 1.0))
+}
+
 /// `strpos(text, wanted)`, which compares the wanted text with that at each place, unless only the wanted is constant.
 pub(super) fn sought(args: &ScalarFunctionArgs) -> Option<Vec<f64>> {
     let [text, wanted] = args.args.as_slice() else { return None };

@@ -1,0 +1,255 @@
+//! Columns of a sheet: names from its first row, types from its cells.
+
+use std::sync::Arc;
+
+use calamine::Data;
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    TimestampMicrosecondArray,
+};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+
+use super::super::numbers::is_null_marker;
+use super::super::probe::column_names;
+use super::super::told::TextTable;
+use super::super::widen::{Bend, TEXT_TIMESTAMP, settled, wider};
+
+/// Beyond, a float does not hold each whole number.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// What a cell holds.
+enum Value {
+    Null,
+    Whole(i64),
+    Number(f64),
+    Boolean(bool),
+    Day(NaiveDate),
+    Moment(NaiveDateTime),
+    Text(String),
+}
+
+impl Value {
+    fn of(cell: Data) -> Self {
+        match cell {
+            Data::Empty => Self::Null,
+            Data::Int(number) => Self::Whole(number),
+            #[allow(clippy::cast_possible_truncation, reason = "it is whole, and small enough")]
+            Data::Float(number) if number.fract() == 0.0 && number.abs() <= WHOLE_MAX => Self::Whole(number as i64),
+            Data::Float(number) => Self::Number(number),
+            Data::Bool(truth) => Self::Boolean(truth),
+            Data::DateTime(moment) if !moment.is_duration() && moment.as_f64() >= 1.0 => match moment.as_datetime() {
+                Some(moment) => Self::of_moment(moment),
+                None => Self::Number(moment.as_f64()),
+            },
+            // A time of day or a duration.
+            Data::DateTime(time) => match time.as_duration() {
+                Some(time) => {
+                    let seconds = time.num_seconds();
+                    Self::Text(format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60))
+                }
+                None => Self::Number(time.as_f64()),
+            },
+            Data::DateTimeIso(text) => match text.parse::<NaiveDateTime>() {
+                Ok(moment) => Self::of_moment(moment),
+                Err(_) => text.parse().map_or(Self::Text(text), Self::Day),
+            },
+            Data::DurationIso(text) | Data::String(text) => Self::Text(text),
+            // `#N/A` and other failures of formulas are no values.
+            Data::Error(_) => Self::Null,
+        }
+    }
+
+    fn of_moment(moment: NaiveDateTime) -> Self {
+        if moment.time() == NaiveTime::MIN { Self::Day(moment.date()) } else { Self::Moment(moment) }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Self::Null => DataType::Null,
+            Self::Whole(_) => DataType::Int64,
+            Self::Number(_) => DataType::Float64,
+            Self::Boolean(_) => DataType::Boolean,
+            Self::Day(_) => DataType::Date32,
+            Self::Moment(_) => TEXT_TIMESTAMP,
+            Self::Text(_) => DataType::Utf8,
+        }
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(match self {
+            Self::Null => return None,
+            Self::Whole(number) => number.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Boolean(truth) => truth.to_string(),
+            Self::Day(day) => day.to_string(),
+            Self::Moment(moment) => moment.format("%Y-%m-%dT%H:%M:%S%.f").to_string(),
+            Self::Text(text) => text.clone(),
+        })
+    }
+
+    /// Whether it is a number that a column may be called after.
+    fn is_year(&self) -> bool {
+        matches!(self, Self::Whole(year) if (1800..2200).contains(year))
+    }
+}
+
+/// A column, and whether texts such as `N/A` stand for null in it.
+struct Column {
+    values: Vec<Value>,
+    data_type: DataType,
+}
+
+impl Column {
+    fn of(values: Vec<Value>, told: &TextTable) -> Self {
+        let is_marker = |text: &str| told.null.is_none() && is_null_marker(text);
+        let is_null = |text: &str| told.null.as_ref().is_some_and(|nulls| nulls.iter().any(|null| null == text));
+        let values: Vec<Value> = values
+            .into_iter()
+            .map(|value| match value {
+                Value::Text(text) if text.is_empty() || is_null(&text) => Value::Null,
+                value => value,
+            })
+            .collect();
+        let mut data_type = DataType::Null;
+        for value in &values {
+            if !matches!(value, Value::Text(text) if is_marker(text)) {
+                data_type = wider(&data_type, &value.data_type(), Bend::ToText).unwrap_or(DataType::Utf8);
+            }
+        }
+        Self { values, data_type: settled(&data_type) }
+    }
+
+    fn array(self) -> ArrayRef {
+        let values = self.values.into_iter();
+        match self.data_type {
+            DataType::Int64 => Arc::new(
+                values
+                    .map(|value| if let Value::Whole(number) = value { Some(number) } else { None })
+                    .collect::<Int64Array>(),
+            ),
+            DataType::Float64 => {
+                #[allow(clippy::cast_precision_loss, reason = "it came from a float")]
+                let number = |value| match value {
+                    Value::Whole(number) => Some(number as f64),
+                    Value::Number(number) => Some(number),
+                    _ => None,
+                };
+                Arc::new(values.map(number).collect::<Float64Array>())
+            }
+            DataType::Boolean => Arc::new(
+                values
+                    .map(|value| if let Value::Boolean(truth) = value { Some(truth) } else { None })
+                    .collect::<BooleanArray>(),
+            ),
+            DataType::Date32 => {
+                let day = |value| match value {
+                    Value::Day(day) => i32::try_from((day - NaiveDate::default()).num_days()).ok(),
+                    _ => None,
+                };
+                Arc::new(values.map(day).collect::<Date32Array>())
+            }
+            DataType::Timestamp(..) => {
+                let moment = |value| match value {
+                    Value::Day(day) => Some(day.and_time(NaiveTime::MIN).and_utc().timestamp_micros()),
+                    Value::Moment(moment) => Some(moment.and_utc().timestamp_micros()),
+                    _ => None,
+                };
+                Arc::new(values.map(moment).collect::<TimestampMicrosecondArray>())
+            }
+            _ => Arc::new(values.map(|value| value.text()).collect::<StringArray>()),
+        }
+    }
+}
+
+/// The table of `rows`, the first of which names the columns unless its cells are values like those below.
+pub(super) fn rows_of(rows: Vec<Vec<Data>>, told: &TextTable) -> Result<RecordBatch, String> {
+    let is_blank = |row: &Vec<Data>| row.iter().all(|cell| *cell == Data::Empty);
+    let mut rows = rows.into_iter().filter(|row| !is_blank(row));
+    let first: Vec<Value> = rows.next().unwrap_or_default().into_iter().map(Value::of).collect();
+    let mut cells: Vec<Vec<Value>> = first.iter().map(|_| Vec::new()).collect();
+    for row in rows {
+        cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(Value::of(cell)));
+    }
+    let mut columns: Vec<Column> = cells.into_iter().map(|values| Column::of(values, told)).collect();
+    let names = if told.has_header.unwrap_or_else(|| !is_row_of(&first, &columns)) {
+        column_names(&first.iter().map(|value| value.text().unwrap_or_default()).collect::<Vec<_>>())
+    } else {
+        let names = column_names(&vec![String::new(); first.len()]);
+        let with_first = columns.into_iter().zip(first).map(|(column, value)| {
+            let values = std::iter::once(value).chain(column.values).collect();
+            Column::of(values, told)
+        });
+        columns = with_first.collect();
+        names
+    };
+    if let Some(unknown) = told.columns.keys().find(|column| !names.contains(column)) {
+        let names = names.join(", ");
+        return Err(format!("the configuration gives a type to {unknown:?}, but its columns are {names}"));
+    }
+    batch_of(names, columns, told)
+}
+
+/// Whether cells of the first row are values of the columns below, and not names.
+fn is_row_of(first: &[Value], columns: &[Column]) -> bool {
+    let mut typed = first
+        .iter()
+        .zip(columns)
+        .filter(|(value, _)| !matches!(value, Value::Null | Value::Text(_)) && !value.is_year())
+        .peekable();
+    let fits = |(value, column): (&Value, &Column)| {
+        wider(&column.data_type, &value.data_type(), Bend::ToText).as_ref() == Some(&column.data_type)
+            && column.data_type != DataType::Utf8
+    };
+    typed.peek().is_some() && typed.all(fits)
+}
+
+fn batch_of(names: Vec<String>, columns: Vec<Column>, told: &TextTable) -> Result<RecordBatch, String> {
+    let rows = columns.first().map_or(0, |column| column.values.len());
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for (name, column) in names.into_iter().zip(columns) {
+        let array = match told.columns.get(&name).map(|kind| kind.data_type()) {
+            Some(wanted) if wanted != column.data_type => {
+                let texts: ArrayRef = Arc::new(column.values.iter().map(Value::text).collect::<StringArray>());
+                let options = CastOptions { safe: false, ..CastOptions::default() };
+                cast_with_options(&texts, &wanted, &options).map_err(|error| {
+                    format!("the column {name:?} does not have the type of the configuration: {error}")
+                })?
+            }
+            _ => column.array(),
+        };
+        fields.push(Field::new(name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: Vec<Vec<Data>>) -> String {
+        let batch = rows_of(rows, &TextTable::default()).unwrap();
+        let schema = batch.schema();
+        let columns = schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
+        format!("{}: {} rows", columns.collect::<Vec<_>>().join(", "), batch.num_rows())
+    }
+
+    #[test]
+    fn names_and_types_come_from_cells() {
+        let text = |text: &str| Data::String(text.to_owned());
+        let rows = vec![
+            vec![text("id"), text("price"), Data::Float(2024.0), text("note")],
+            vec![Data::Float(1.0), Data::Float(1.5), Data::Float(3.0), text("007")],
+            vec![Data::Float(2.0), text("n/a"), Data::Empty, Data::Bool(true)],
+        ];
+        assert_eq!(table(rows.clone()), "id Int64, price Float64, 2024 Int64, note Utf8: 2 rows");
+        assert_eq!(
+            table(rows[1..].to_vec()),
+            "column_1 Int64, column_2 Float64, column_3 Int64, column_4 Utf8: 2 rows"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Workbooks (`.xlsx`, `.ods`): each visible sheet with cells is a table.
+//!
+//! A workbook is a compressed archive that must be unpacked to be read, and a few bytes of it may stand for terabytes. So it
+//! is measured before it is read: its unpacked bytes, and the cells of each sheet. Workbooks are read one at a time. A
+//! sheet is read whole, which is why larger ones are refused.
+
+mod columns;
+mod measure;
+
+use std::fs::File;
+use std::io::{BufReader, Seek};
+
+use calamine::{Data, Ods, Reader, SheetType, SheetVisible, Xlsx, open_workbook_from_rs};
+use datafusion::arrow::array::RecordBatch;
+use parking_lot::Mutex;
+
+use super::told::{TextTable, Told, yaml_line};
+
+/// Bytes that a workbook may have when it is unpacked.
+pub(super) const WORKBOOK_BYTES_MAX: u64 = 256 << 20;
+/// Cells of the rectangle that a sheet fills.
+pub(super) const SHEET_CELLS_MAX: usize = 2_000_000;
+/// Sheets of a workbook.
+const SHEETS_MAX: usize = 200;
+
+/// What people can do with a workbook that is too large.
+pub(super) const SAVE_AS: &str = "save its sheets as CSV or Parquet";
+
+/// The format of a workbook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum WorkbookFormat {
+    Xlsx,
+    Ods,
+}
+
+/// One workbook in memory at a time.
+static READING: Mutex<()> = Mutex::new(());
+
+/// A sheet as a rectangle of cells.
+pub(super) struct Grid {
+    /// Rows of the sheet above the rectangle.
+    rows_above: usize,
+    rows: Vec<Vec<Data>>,
+}
+
+/// The rows of a sheet, or why they are none.
+pub(crate) type SheetRows = Result<RecordBatch, String>;
+
+/// The sheets of the workbook at `location`, with their rows; `only` the one of that name, if one is named.
+///
+/// # Errors
+/// When the workbook cannot be read, or is too large.
+pub(crate) fn read_workbook(
+    file: File,
+    format: WorkbookFormat,
+    location: &str,
+    told: &Told,
+    only: Option<&str>,
+) -> Result<Vec<(String, SheetRows)>, String> {
+    let _turn = READING.lock();
+    // What is wrong inside of a damaged file is found in many ways.
+    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut file = file;
+        measure::check(&mut file, format)?;
+        file.rewind().map_err(|error| super::wall::reason_of(&error))?;
+        match format {
+            WorkbookFormat::Xlsx => xlsx(file, only),
+            WorkbookFormat::Ods => ods(file, only),
+        }
+    }));
+    let grids = read.unwrap_or_else(|_| Err("it is no readable workbook".to_owned()))?;
+    let rows =
+        grids.into_iter().filter(|(_, grid)| !matches!(grid, Ok(grid) if grid.rows.is_empty())).map(|(name, grid)| {
+            let told = told.about_sheet(location, &name);
+            let rows = grid.and_then(|grid| grid.into_rows(location, &told));
+            (name, rows)
+        });
+    Ok(rows.collect())
+}
+
+type Grids = Vec<(String, Result<Grid, String>)>;
+
+fn xlsx(file: File, only: Option<&str>) -> Result<Grids, String> {
+    let mut book: Xlsx<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable)?;
+    let mut grids = Vec::new();
+    for name in sheets_of(&book, only) {
+        let grid = xlsx_grid(&mut book, &name);
+        grids.push((name, grid));
+    }
+    Ok(grids)
+}
+
+fn ods(file: File, only: Option<&str>) -> Result<Grids, String> {
+    let mut book: Ods<_> = open_workbook_from_rs(BufReader::new(file)).map_err(unreadable)?;
+    let mut grids = Vec::new();
+    for name in sheets_of(&book, only) {
+        let grid = book.worksheet_range(&name).map_err(unreadable).and_then(|range| {
+            let (height, width) = range.get_size();
+            check_size(height, width)?;
+            let rows_above = range.start().map_or(0, |(row, _)| row as usize);
+            Ok(Grid { rows_above, rows: range.rows().map(<[Data]>::to_vec).collect() })
+        });
+        grids.push((name, grid));
+    }
+    Ok(grids)
+}
+
+/// The visible sheets; charts and the like are none.
+fn sheets_of<RS: std::io::Read + Seek, B: Reader<RS>>(book: &B, only: Option<&str>) -> Vec<String> {
+    let sheets = book.sheets_metadata().iter();
+    let is_meant = |sheet: &&calamine::Sheet| {
+        sheet.typ == SheetType::WorkSheet
+            && sheet.visible == SheetVisible::Visible
+            && only.is_none_or(|only| only == sheet.name)
+    };
+    sheets.filter(is_meant).take(SHEETS_MAX).map(|sheet| sheet.name.clone()).collect()
+}
+
+/// The cells of a sheet, read one by one: a sheet may say that it is as large as it likes.
+fn xlsx_grid(book: &mut Xlsx<BufReader<File>>, name: &str) -> Result<Grid, String> {
+    let mut reader = book.worksheet_cells_reader(name).map_err(unreadable)?;
+    let mut cells: Vec<(usize, usize, Data)> = Vec::new();
+    while let Some(cell) = reader.next_cell().map_err(unreadable)? {
+        let (row, column) = cell.get_position();
+        let value = Data::from(cell.get_value().clone());
+        if value == Data::Empty {
+            continue;
+        }
+        if cells.len() == SHEET_CELLS_MAX {
+            return Err(too_large());
+        }
+        cells.push((row as usize, column as usize, value));
+    }
+    let bounds = |of: fn(&(usize, usize, Data)) -> usize| {
+        let values = || cells.iter().map(of);
+        values().min().zip(values().max())
+    };
+    let (Some((top, bottom)), Some((left, right))) = (bounds(|cell| cell.0), bounds(|cell| cell.1)) else {
+        return Ok(Grid { rows_above: 0, rows: Vec::new() });
+    };
+    let (height, width) = (bottom - top + 1, right - left + 1);
+    check_size(height, width)?;
+    let mut rows = vec![vec![Data::Empty; width]; height];
+    for (row, column, value) in cells {
+        rows[row - top][column - left] = value;
+    }
+    Ok(Grid { rows_above: top, rows })
+}
+
+fn check_size(height: usize, width: usize) -> Result<(), String> {
+    if height.saturating_mul(width) > SHEET_CELLS_MAX { Err(too_large()) } else { Ok(()) }
+}
+
+pub(super) fn too_large() -> String {
+    format!("the sheet has more than {SHEET_CELLS_MAX} cells; {SAVE_AS}")
+}
+
+pub(super) fn unreadable(error: impl std::fmt::Display) -> String {
+    format!("it is no readable workbook: {error}")
+}
+
+/// What stands before the table of a sheet whose title was not passed over.
+fn title_above(location: &str, rows: usize) -> String {
+    let option = yaml_line(location, &format!("skip: {rows}"));
+    format!("its first rows are no part of the table, which begins after row {rows}; write {option}")
+}
+
+impl Grid {
+    /// Its rows with names and types.
+    fn into_rows(mut self, location: &str, told: &TextTable) -> SheetRows {
+        let skipped = told.skip.unwrap_or_default().saturating_sub(self.rows_above).min(self.rows.len());
+        self.rows.drain(..skipped);
+        let filled = |row: &Vec<Data>| row.iter().filter(|cell| **cell != Data::Empty).count();
+        let widest = self.rows.iter().map(filled).max().unwrap_or_default();
+        let is_wide = |row: &Vec<Data>| filled(row) * 2 >= widest.max(1) && filled(row) >= widest.min(2);
+        let begin = self.rows.iter().position(is_wide).unwrap_or_default();
+        if told.skip.is_none() && begin > 0 && widest > 1 {
+            return Err(title_above(location, self.rows_above + begin));
+        }
+        self.rows.drain(..begin);
+        columns::rows_of(self.rows, told)
+    }
+}

@@ -1,0 +1,227 @@
+//! Files as people have them: the folder `tests/fixtures/messy`, and files that are replaced while they are read.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tidegate_core::Principal;
+use tidegate_engines::{Engine, FileDatabase, NumberFormat, RaggedRows, TextEncoding, TextTable};
+use tidegate_query::Database as _;
+
+use crate::support::{Folder, Node, eager_limits, small_options};
+
+fn messy() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/messy")
+}
+
+fn node() -> Node {
+    Node::open(vec![messy()], small_options())
+}
+
+fn declared(paths: Vec<PathBuf>, tables: &[(&str, TextTable)]) -> Node {
+    let engine = Engine::start(small_options()).unwrap();
+    let tables: BTreeMap<String, TextTable> =
+        tables.iter().map(|(name, table)| ((*name).to_owned(), table.clone())).collect();
+    let database = FileDatabase::open_told("db", paths, &engine, eager_limits(), tables).unwrap();
+    Node { engine, database: Arc::new(database) }
+}
+
+#[tokio::test]
+async fn the_messy_folder_is_served() {
+    let node = node();
+    assert_eq!(node.rows("SELECT sum(amount) FROM budget_Plan").await, "112.5");
+    assert_eq!(
+        node.columns("budget_Plan").await.unwrap(),
+        "day date, amount double, paid boolean, at timestamp, note text"
+    );
+    assert_eq!(
+        node.rows("SELECT day, paid, note FROM budget_Plan ORDER BY day").await.lines().next(),
+        Some("2024-01-01|true|first")
+    );
+    assert_eq!(node.rows("SELECT item, \"2024\" FROM budget_Prices").await, "apple|2\npear|null");
+    assert_eq!(node.rows("SELECT sum(count), min(since) FROM stock").await, "12|2024-01-01");
+    assert_eq!(node.rows("SELECT sum(amount) FROM orders").await, "60");
+    assert_eq!(node.rows("SELECT name FROM mixed.people").await, "ann");
+    assert_eq!(node.rows("SELECT city FROM mixed.places").await, "rome");
+    assert_eq!(node.rows("SELECT \"Name\", \"Ort\" FROM kunden ORDER BY \"Umsatz\"").await, "Groß|Zürich\nMüller|Köln");
+    assert_eq!(node.rows("SELECT name, city FROM unicode").await, "José|Málaga\nЖанна|Москва");
+    assert_eq!(node.rows("SELECT id, name FROM excel_export").await, "1|one\n2|two");
+    assert_eq!(node.rows("SELECT sum(column_1), min(column_2), max(column_3) FROM headerless").await, "6|berlin|5.5");
+    assert_eq!(node.rows("SELECT code FROM codes").await, "007\n010");
+}
+
+#[tokio::test]
+async fn missing_values_are_null_where_the_rest_has_a_type() {
+    let node = node();
+    assert_eq!(node.columns("missing").await.unwrap(), "id bigint, amount bigint, country text");
+    assert_eq!(node.rows("SELECT amount, country FROM missing").await, "10|NA\nnull|DE\nnull|null\nnull|FR\n40|-");
+}
+
+#[tokio::test]
+async fn a_type_that_changes_late_is_corrected_within_the_question() {
+    let node = node();
+    assert_eq!(node.columns("late").await.unwrap(), "id bigint, amount bigint");
+    assert_eq!(node.rows("SELECT amount FROM late WHERE id = 3001").await, "twelve");
+    assert_eq!(node.columns("late").await.unwrap(), "id bigint, amount text");
+    let rows: String = (0..3_000).map(|n| format!("{n},{n},2024-01-01\n")).collect();
+    let folder = Folder::with(&[("t.csv", &format!("a,b,c\n{rows}n/a,1.5,unknown\n"))]);
+    let node = folder.database();
+    assert_eq!(node.rows("SELECT a, b, c FROM t ORDER BY b DESC LIMIT 1").await, "2999|2999.0|2024-01-01");
+    assert_eq!(node.rows("SELECT a, b, c FROM t WHERE b = 1.5").await, "null|1.5|unknown");
+    assert_eq!(node.columns("t").await.unwrap(), "a bigint, b double, c text");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_says_which_line_mends_it() {
+    let node = node();
+    let tables = node.tables().await;
+    for (table, line) in [
+        ("report", "tables: {report: {skip: 3}}"),
+        ("ragged", "tables: {ragged: {ragged: fill}}"),
+        ("french", "tables: {french: {encoding: latin-1}}"),
+        ("titled", "tables: {titled: {skip: 2}}"),
+    ] {
+        let found = tables.lines().find(|found| found.starts_with(&format!("{table}: "))).unwrap();
+        assert!(found.contains("unreadable") && found.contains(line), "{found}");
+    }
+    let option = |change: fn(&mut TextTable)| {
+        let mut table = TextTable::default();
+        change(&mut table);
+        table
+    };
+    let node = declared(
+        vec![messy()],
+        &[
+            ("report", option(|table| table.skip = Some(3))),
+            ("ragged", option(|table| table.ragged = Some(RaggedRows::Fill))),
+            ("french", option(|table| table.encoding = TextEncoding::parse("latin-1"))),
+            ("titled", option(|table| table.skip = Some(2))),
+            ("umsatz", option(|table| table.numbers = Some(NumberFormat { decimal: ',', thousands: Some('.') }))),
+            ("missing", option(|table| table.null = Some(vec!["NA".to_owned(), "-".to_owned()]))),
+        ],
+    );
+    assert_eq!(node.rows("SELECT sum(price) FROM report").await, "9");
+    assert_eq!(node.rows("SELECT a, b, c FROM ragged WHERE a = 4").await, "4|5|null");
+    assert_eq!(node.rows("SELECT nom FROM french").await, "mère");
+    assert_eq!(node.rows("SELECT price FROM titled").await, "2");
+    assert_eq!(node.rows("SELECT \"Betrag\" FROM umsatz").await, "1234.56\n987.1\n-12000.0");
+    assert_eq!(node.rows("SELECT country FROM missing WHERE id IN (1, 5)").await, "null\nnull");
+}
+
+#[tokio::test]
+async fn what_was_merged_and_what_was_skipped_is_said() {
+    let notes = node().database.notes().await.unwrap().join("\n");
+    for part in [
+        "orders is one table: folder of 2 CSV files",
+        "the 2 files of mixed are tables of their own: its files have different columns",
+        "skipped shop.db: SQLite: a database of its own",
+        "skipped warehouse.duckdb: DuckDB",
+        "skipped old.xls: workbook of a format that is not read",
+        "skipped manual.pdf, notes.txt: document",
+    ] {
+        assert!(notes.contains(part), "{part} is not in {notes}");
+    }
+    let node = node();
+    let catalog = node.database.catalog(&Principal::anonymous()).await.unwrap();
+    let comment = |name: &str| catalog.tables.iter().find(|table| table.name == name).unwrap().comment.clone().unwrap();
+    assert_eq!(comment("headerless"), "CSV file; without a header line");
+    assert_eq!(comment("kunden"), "CSV file; taken for latin-1");
+    assert_eq!(comment("budget_Plan"), "sheet \"Plan\" of a workbook");
+}
+
+#[tokio::test]
+async fn a_folder_is_one_table_if_one_file_has_all_columns() {
+    let folder = Folder::with(&[
+        ("grown/1.csv", "a,b\n1,2\n"),
+        ("grown/2.csv", "a,b\n3,4\n"),
+        ("wider/1.json", "{\"a\": 1}\n"),
+        ("wider/2.json", "{\"a\": 2, \"b\": \"x\"}\n"),
+        ("apart/1.json", "{\"a\": 1, \"b\": 2}\n"),
+        ("apart/2.json", "{\"a\": 1, \"c\": 2}\n"),
+    ]);
+    assert_eq!(folder.database().tables().await, "apart.1: 1 rows\napart.2: 1 rows\ngrown: 2 rows\nwider: 2 rows");
+    let one = |is_one| TextTable { one_table: Some(is_one), ..TextTable::default() };
+    let node = declared(vec![folder.path()], &[("apart", one(true)), ("grown", one(false))]);
+    assert_eq!(node.tables().await, "apart: 2 rows\ngrown.1: 1 rows\ngrown.2: 1 rows\nwider: 2 rows");
+}
+
+#[tokio::test]
+async fn the_demo_is_five_tables_also_within_its_folder() {
+    let node = Node::open(vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../data")], small_options());
+    let tables = node.tables().await;
+    let names: Vec<&str> = tables.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(names, ["demo.airlines", "demo.airports", "demo.flights", "demo.planes", "demo.weather"]);
+}
+
+/// Two files of one size, whose columns are swapped, take each other's place while questions are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_never_has_the_name_of_another_while_files_are_replaced() {
+    let rows = |names: &str, (a, b): (&str, &str)| format!("{names}\n") + &format!("{a},{b}\n").repeat(50);
+    let texts = [rows("low,top", ("1", "9")), rows("top,low", ("9", "1"))];
+    let folder = Folder::with(&[("t.csv", &texts[0])]);
+    let node = Node::open_with(
+        vec![folder.path()],
+        small_options(),
+        tidegate_engines::FileLimits { rescan_after: std::time::Duration::from_millis(50), ..eager_limits() },
+    );
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (stop, path, next) = (is_over.clone(), folder.join("t.csv"), folder.join("t.csv.tmp"));
+    let renaming = std::thread::spawn(move || {
+        let mut count = 0_usize;
+        while !stop.load(Ordering::Relaxed) {
+            count += 1;
+            fs::write(&next, &texts[count % 2]).unwrap();
+            fs::rename(&next, &path).unwrap();
+            std::thread::yield_now();
+        }
+        count
+    });
+    let mut answered = 0;
+    for round in 0..300 {
+        let sql = if round % 2 == 0 { "SELECT low, top FROM t" } else { "SELECT min(low), max(top) FROM t" };
+        match node.try_rows(sql).await {
+            Ok(rows) => {
+                assert!(rows.lines().all(|row| row == "1|9"), "{rows}");
+                answered += 1;
+            }
+            Err(error) => assert!(error.to_string().contains("was changed while it was read"), "{error}"),
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    assert!(renaming.join().unwrap() > 10, "the file was not replaced");
+    assert_eq!(node.rows("SELECT min(low), max(top) FROM t").await, "1|9");
+    assert!(answered > 0, "no question was answered");
+}
+
+#[tokio::test]
+async fn uuids_and_json_of_parquet_are_text() {
+    use parquet::data_type::{ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    let folder = Folder::new();
+    let message = "message t { optional fixed_len_byte_array(16) id (UUID); optional binary doc (JSON); optional binary kind (ENUM); }";
+    let schema = Arc::new(parse_message_type(message).unwrap());
+    let file = fs::File::create(folder.join("t.parquet")).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut rows = writer.next_row_group().unwrap();
+    let ids = [FixedLenByteArray::from(ByteArray::from(vec![0xAB; 16]))];
+    let mut column = rows.next_column().unwrap().unwrap();
+    column.typed::<FixedLenByteArrayType>().write_batch(&ids, Some(&[1, 0]), None).unwrap();
+    column.close().unwrap();
+    for text in ["{\"a\": 1}", "RED"] {
+        let mut column = rows.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&[ByteArray::from(text)], Some(&[1, 0]), None).unwrap();
+        column.close().unwrap();
+    }
+    rows.close().unwrap();
+    writer.close().unwrap();
+    let node = folder.database();
+    assert_eq!(node.columns("t").await.unwrap(), "id text, doc text, kind text");
+    let uuid = "abababab-abab-abab-abab-abababababab";
+    assert_eq!(node.rows("SELECT id, doc, kind FROM t").await, format!("{uuid}|{{\"a\": 1}}|RED\nnull|null|null"));
+    assert_eq!(node.rows(&format!("SELECT kind FROM t WHERE id = '{uuid}'")).await, "RED");
+    assert_eq!(node.rows("SELECT count(id), max(id) FROM t").await, format!("1|{uuid}"));
+}

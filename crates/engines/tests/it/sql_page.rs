@@ -1,0 +1,71 @@
+//! `docs/sql.md`: its list of functions is that of the engine, and each statement of its table does what it says.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use tidegate_engines::embedded::{EngineFunction, FunctionKind};
+
+use crate::support::{Folder, Node, lines};
+
+const BEGIN: &str = "<!-- functions: begin -->\n";
+const END: &str = "<!-- functions: end -->";
+
+fn page() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/sql.md")
+}
+
+fn functions_of(node: &Node) -> String {
+    let functions = node.database.functions();
+    let named = |kind: FunctionKind| {
+        // Internal ones cannot be written.
+        let is_offered = |function: &&EngineFunction| function.kind == kind && !function.name.contains('*');
+        let names = functions.iter().filter(is_offered).map(|function| format!("`{}`", function.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let kinds = [
+        ("Of one row", FunctionKind::Scalar),
+        ("Of the elements of an array, with an expression", FunctionKind::HigherOrder),
+        ("Aggregates", FunctionKind::Aggregate),
+        ("Windows", FunctionKind::Window),
+        ("In FROM", FunctionKind::Table),
+    ];
+    let mut text = String::new();
+    for (title, kind) in kinds {
+        write!(text, "**{title}**: {}\n\n", named(kind)).unwrap();
+    }
+    text
+}
+
+#[tokio::test]
+async fn the_list_of_functions_is_that_of_the_engine() {
+    let node = Folder::with(&[("t.csv", "a\n1\n")]).database();
+    let text = fs::read_to_string(page()).unwrap();
+    let (head, rest) = text.split_once(BEGIN).unwrap();
+    let (listed, tail) = rest.split_once(END).unwrap();
+    let functions = functions_of(&node);
+    if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
+        fs::write(page(), format!("{head}{BEGIN}{functions}{END}{tail}")).unwrap();
+        return;
+    }
+    assert_eq!(listed, functions, "write the list anew with TIDEGATE_WRITE_DOCS=1");
+}
+
+#[tokio::test]
+async fn each_statement_of_the_table_does_what_the_page_says() {
+    let node = Folder::with(&[("t.csv", "a\n1\n")]).database();
+    let text = fs::read_to_string(page()).unwrap();
+    let rows: Vec<(&str, &str)> =
+        text.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")).collect();
+    assert!(rows.len() >= 5, "the table has {} statements", rows.len());
+    for (statement, expected) in rows {
+        match node.batches(statement, Vec::new()).await {
+            Ok(batches) => assert_eq!(lines(&batches), expected, "{statement}"),
+            Err(error) => {
+                let refusal = expected.strip_prefix("refused: ");
+                let refusal = refusal.unwrap_or_else(|| panic!("{statement} is refused: {error}"));
+                assert!(error.to_string().contains(refusal), "{statement}: {error}");
+            }
+        }
+    }
+}

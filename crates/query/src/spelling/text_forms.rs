@@ -1,0 +1,97 @@
+//! PostgreSQL's forms of texts that the parser does not know, in words that it does.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// `tokens` with literals joined that a line break parts, `substring(a SIMILAR b ESCAPE c)` as
+/// `substring(a FROM b FOR c)`, and `trim(FROM a)` as `trim(a)`.
+pub(crate) fn with_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    substituted(joined(tokens))
+}
+
+/// A literal continues in the one that follows on another line.
+fn joined(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut joined: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if let Token::SingleQuotedString(more) = &token.token {
+            let gap = joined.iter().rev().take_while(|token| matches!(token.token, Token::Whitespace(_)));
+            let (mut count, mut has_break) = (0, false);
+            for token in gap {
+                count += 1;
+                has_break |= matches!(
+                    token.token,
+                    Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. })
+                );
+            }
+            let place = joined.len() - count;
+            if has_break
+                && place > 0
+                && let Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) =
+                    &mut joined[place - 1].token
+            {
+                text.push_str(more);
+                joined.truncate(place);
+                continue;
+            }
+        }
+        joined.push(token);
+    }
+    joined
+}
+
+fn is_word(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // For each parenthesis that is open: whether it is one of `substring`.
+    let mut open = Vec::new();
+    let mut last = [Token::EOF, Token::EOF];
+    for mut token in tokens {
+        if matches!(token.token, Token::Whitespace(_)) {
+            substituted.push(token);
+            continue;
+        }
+        match &token.token {
+            Token::LParen => open.push(is_word(&last[1], "substring")),
+            Token::RParen => {
+                open.pop();
+            }
+            word if open.last() == Some(&true) && is_word(word, "similar") => {
+                token.token = Token::make_keyword("FROM");
+            }
+            word if open.last() == Some(&true) && is_word(word, "escape") => {
+                token.token = Token::make_keyword("FOR");
+            }
+            word if is_word(word, "from") && last[1] == Token::LParen && is_word(&last[0], "trim") => continue,
+            _ => {}
+        }
+        last.swap(0, 1);
+        last[1] = token.token.clone();
+        substituted.push(token);
+    }
+    substituted
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::with_text_forms;
+
+    fn rewritten(sql: &str) -> String {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+        with_text_forms(tokens).iter().map(|token| token.token.to_string()).collect()
+    }
+
+    #[test]
+    fn forms_of_text_are_written_in_words_that_the_parser_knows() {
+        assert_eq!(rewritten("SELECT 'a'\n  'b'"), "SELECT 'ab'");
+        assert_eq!(rewritten("SELECT 'a' 'b'"), "SELECT 'a' 'b'");
+        assert_eq!(rewritten("SUBSTRING(a SIMILAR 'x' ESCAPE '#')"), "SUBSTRING(a FROM 'x' FOR '#')");
+        assert_eq!(rewritten("f(a SIMILAR TO 'x' ESCAPE '#')"), "f(a SIMILAR TO 'x' ESCAPE '#')");
+        assert_eq!(rewritten("trim(FROM ' a ')"), "trim( ' a ')");
+        assert_eq!(rewritten("trim('x' FROM ' a ')"), "trim('x' FROM ' a ')");
+    }
+}
