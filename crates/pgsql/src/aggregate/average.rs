@@ -56,8 +56,7 @@ pub(crate) fn average_spans(sums: &ArrayRef, counts: &Int64Array) -> Result<Arra
     if let DataType::Duration(_) = sums.data_type() {
         let sums_as_numbers = cast(sums, &DataType::Int64)?;
         let pairs = sums_as_numbers.as_primitive::<Int64Type>().iter().zip(counts.iter());
-        let averages: Int64Array =
-            pairs.map(|(sum, count)| Some(sum? as f64 / count? as f64).map(round_to_i64)).collect();
+        let averages: Int64Array = pairs.map(|(sum, count)| Some(round_to_i64(sum? as f64 / count? as f64))).collect();
         return Ok(cast(&averages, sums.data_type())?);
     }
     let pairs = sums.as_primitive::<IntervalMonthDayNanoType>().iter().zip(counts.iter());
