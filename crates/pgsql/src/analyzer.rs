@@ -16,10 +16,43 @@ use crate::{aggregate, cast, correlated, json, number, time};
 /// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(aggregate::WindowTypes), Arc::new(correlated::Correlated)];
+        vec![Arc::new(aggregate::WindowTypes), Arc::new(correlated::Correlated), Arc::new(LiteralTypes)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules
+}
+
+/// Gives literals the type of what they are compared with, before coercion would do it otherwise.
+#[derive(Debug)]
+struct LiteralTypes;
+
+impl AnalyzerRule for LiteralTypes {
+    fn name(&self) -> &str {
+        "literal_types"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let in_node = |node: LogicalPlan| {
+            let schema = schema_of(&node)?;
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expression| {
+                let name = names.save(&expression);
+                let typed = expression.transform_up(|expression| number::type_literals(expression, &schema))?;
+                Ok(typed.update_data(|expression| name.restore(expression)))
+            })
+        };
+        plan.transform_up_with_subqueries(in_node).data()
+    }
+}
+
+/// The columns that expressions of `node` may name.
+fn schema_of(node: &LogicalPlan) -> Result<DFSchema> {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = node {
+        // Its filters name columns of the table that the scan may leave out.
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    Ok(schema)
 }
 
 /// Gives casts and arithmetic PostgreSQL's meaning. Columns keep their names.
@@ -37,11 +70,7 @@ impl AnalyzerRule for PostgresMeaning {
 }
 
 fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&node.inputs());
-    if let LogicalPlan::TableScan(scan) = &node {
-        // Its filters name columns of the table that the scan may leave out.
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_of(&node)?;
     let names = NamePreserver::new(&node);
     let node = time::ordered(json::ordered(node, &schema)?, &schema)?;
     let rewritten = node.map_expressions(|expression| {

@@ -118,7 +118,7 @@ async fn functions_that_multiply_are_bounded() {
         "SELECT length(repeat(name, 100000)) FROM n",
         "SELECT rpad('x', 2000000000)",
         "SELECT sum(cardinality(range(1, 1000000000)))",
-        "SELECT cardinality(generate_series(0, 1000000000, 2))",
+        "SELECT cardinality(range(0, 1000000000, 2))",
         "SELECT replace(repeat('x', 1000000), 'x', repeat('y', 1000)) FROM n",
         "SELECT concat(t, t, t, t) FROM (SELECT repeat(name, 1000) AS t FROM n)",
         "SELECT cardinality(array_repeat(name, 100000)) FROM n",

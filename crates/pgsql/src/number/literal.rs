@@ -53,6 +53,19 @@ pub(crate) fn typed(text: &str, data_type: &DataType) -> Result<ScalarValue> {
     Ok(ScalarValue::Int64(Some(value)))
 }
 
+/// The double next to a numeric; other values as they are.
+pub(crate) fn double(value: ScalarValue) -> ScalarValue {
+    match &value {
+        ScalarValue::Decimal128(None, ..) => ScalarValue::Float64(None),
+        // By its digits, so that it is the double that the same digits name.
+        ScalarValue::Decimal128(Some(units), _, scale) => match format!("{units}e-{scale}").parse() {
+            Ok(double) => ScalarValue::Float64(Some(double)),
+            Err(_) => value,
+        },
+        _ => value,
+    }
+}
+
 /// PostgreSQL's error for a text that names no value of a type.
 pub(crate) fn invalid(text: &str, data_type: &DataType) -> DataFusionError {
     let name = super::name_of(data_type);

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast;
 
 pub(crate) use division::average_of;
 pub(crate) use literal::{decimal, invalid, numeric_literal};
-pub(crate) use operator::plan_operator;
+pub(crate) use operator::{plan_operator, type_literals};
 pub(crate) use rounding::as_numeric;
 
 /// Digits after the point of a numeric whose scale nothing declares.

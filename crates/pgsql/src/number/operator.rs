@@ -1,8 +1,10 @@
 //! Operators of numbers, by the types of their operands.
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator, ScalarUDF};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
@@ -15,6 +17,8 @@ use crate::syntax::{call, is_named};
 /// `mod(a, b)`, and the operators that stand before their operand, as calls and operators that the planner has.
 pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     let replaced = match expression {
+        // In PostgreSQL a sign binds more closely than a power.
+        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(expr) => signed_base(expr),
         ast::Expr::UnaryOp { op, expr } => {
             let name = match op {
                 UnaryOperator::PGSquareRoot => "sqrt",
@@ -36,10 +40,51 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
             let (left, right) = (operand(left), operand(right));
             ast::Expr::Nested(Box::new(ast::Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
         }
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. })
+            if text.contains(['e', 'E']) =>
+        {
+            with_exponent(text)
+        }
         _ => return Ok(()),
     };
     *expression = replaced;
     Ok(())
+}
+
+fn is_power(expression: &ast::Expr) -> bool {
+    matches!(expression, ast::Expr::BinaryOp { op: BinaryOperator::PGExp, .. })
+}
+
+/// The power with the sign before its base.
+fn signed_base(power: &mut ast::Expr) -> ast::Expr {
+    let mut power = std::mem::replace(power, nothing());
+    if let ast::Expr::BinaryOp { left, .. } = &mut power {
+        if is_power(left) {
+            **left = signed_base(left);
+        } else {
+            let base = std::mem::replace(left.as_mut(), nothing());
+            **left = ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(base) };
+        }
+    }
+    power
+}
+
+/// A number that is written with an exponent: a numeric, or a double where that has too many digits.
+fn with_exponent(text: &str) -> ast::Expr {
+    let number = |text: String| ast::Expr::Value(ast::Value::Number(text, false).into());
+    if let Some((units, scale)) = literal::decimal(text) {
+        let scale = usize::from(scale.unsigned_abs());
+        let digits = format!("{units:0>width$}", width = scale + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - scale);
+        return number(format!("{whole}.{fraction}"));
+    }
+    ast::Expr::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(ast::Expr::Value(ast::Value::SingleQuotedString(text.to_owned()).into())),
+        data_type: ast::DataType::DoublePrecision,
+        format: None,
+        array: false,
+    }
 }
 
 fn nothing() -> ast::Expr {
@@ -95,6 +140,11 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     } else {
         (left, right)
     };
+    let (left, right) = match (left_type.is_floating(), right_type.is_floating()) {
+        (true, false) if right_type.is_decimal() => (left, as_double(right)),
+        (false, true) if left_type.is_decimal() => (as_double(left), right),
+        _ => (left, right),
+    };
     if operator == Operator::Multiply
         && let Some(product) = division::wide_product(&left, left_type, &right, right_type)
     {
@@ -121,6 +171,53 @@ fn of_text(text: &Expr, text_type: &DataType, number: &DataType, operator: Opera
             )
         }
     }
+}
+
+/// A numeric beside a double is one.
+fn as_double(operand: Expr) -> Expr {
+    match operand {
+        Expr::Literal(value, metadata) => Expr::Literal(literal::double(value), metadata),
+        other => Expr::Cast(Cast::new(Box::new(other), DataType::Float64)),
+    }
+}
+
+/// Literals among which `expression` is sought, with `BETWEEN` or `IN`, as ones of its type.
+pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let (sought, literals): (&Expr, Vec<&Expr>) = match &expression {
+        Expr::Between(between) => (&between.expr, vec![&between.low, &between.high]),
+        Expr::InList(list) => (&list.expr, list.list.iter().collect()),
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let data_type = sought.get_type(schema)?;
+    let needs_type = |literal: &&Expr| match literal {
+        Expr::Literal(ScalarValue::Decimal128(..), _) => data_type.is_floating(),
+        Expr::Literal(ScalarValue::Utf8(Some(_)), _) => is_number(&data_type),
+        _ => false,
+    };
+    if !literals.iter().any(needs_type) {
+        return Ok(Transformed::no(expression));
+    }
+    let typed = |operand: Expr| match operand {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
+            Ok(Expr::Literal(literal::typed(&text, &data_type)?, metadata))
+        }
+        Expr::Literal(value @ ScalarValue::Decimal128(..), metadata) if data_type.is_floating() => {
+            Ok(Expr::Literal(literal::double(value), metadata))
+        }
+        other => Ok(other),
+    };
+    Ok(Transformed::yes(match expression {
+        Expr::Between(mut between) => {
+            between.low = Box::new(typed(*between.low)?);
+            between.high = Box::new(typed(*between.high)?);
+            Expr::Between(between)
+        }
+        Expr::InList(mut list) => {
+            list.list = list.list.into_iter().map(typed).collect::<Result<_>>()?;
+            Expr::InList(list)
+        }
+        other => other,
+    }))
 }
 
 /// Integer literals beside a numeric as numerics without more digits than they have.

@@ -71,7 +71,7 @@ impl Rounding {
             Self::Floor => value.floor(),
             Self::Round => value.round_ties_even(),
             Self::Trunc => value.trunc(),
-            Self::Sign if value == 0.0 || value.is_nan() => value,
+            Self::Sign if value == 0.0 || value.is_nan() => 0.0,
             Self::Sign => value.signum(),
             Self::Abs => value.abs(),
         }

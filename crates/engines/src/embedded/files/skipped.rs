@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert!(lines[0].starts_with("skipped shop.sqlite: SQLite: a database of its own"), "{lines:?}");
         assert!(lines[1].contains("save it as .xlsx"), "{lines:?}");
-        assert_eq!(lines[2], "skipped a.pdf, b.docx, sub/c.md and 1 more: document: no table");
+        assert_eq!(lines[2], "skipped a.pdf, b.docx, d.txt and 1 more: document: no table");
     }
 
     #[test]

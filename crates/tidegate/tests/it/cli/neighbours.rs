@@ -24,7 +24,7 @@ audit: {file: audit.jsonl}
 ";
 /// A question that has no row and no end.
 const NEVER: &str =
-    "SELECT g.value FROM orders a CROSS JOIN generate_series(1, 100000000000) g WHERE a.id + g.value < 0";
+    "SELECT g.value FROM orders a CROSS JOIN generate_series(1, 100000000000) AS g(value) WHERE a.id + g.value < 0";
 /// An id that nothing has.
 const ABSENT: &str = "01234567-89ab-4cde-8f01-23456789abcd";
 

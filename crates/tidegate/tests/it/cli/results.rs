@@ -18,10 +18,10 @@ results: {folder: spool, keep_free: 0B}
 ";
 /// 300,000 rows of one column.
 pub(super) const MANY: &str =
-    "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) g";
+    "SELECT a.id * 1000000 + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000) AS g(value)";
 /// More rows than anybody waits for.
 pub(super) const ENDLESS: &str =
-    "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) g";
+    "SELECT a.id + g.value AS n FROM orders a CROSS JOIN generate_series(1, 100000000000) AS g(value)";
 
 pub(super) struct Node {
     server: Server,

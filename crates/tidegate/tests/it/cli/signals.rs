@@ -12,7 +12,7 @@ use super::{Configured, tidegate};
 
 const CONFIGURATION: &str = "databases: [{name: shop, files: shop}]\naudit: {file: audit.jsonl}\n";
 /// Rows of 20 MB, more than lies between a node and somebody who does not read: the call runs until it is read.
-const LARGE: &str = "SELECT g.value AS n, repeat('x', 1000) AS filler FROM generate_series(1, 20000) g";
+const LARGE: &str = "SELECT g.value AS n, repeat('x', 1000) AS filler FROM generate_series(1, 20000) AS g(value)";
 
 struct Node {
     configured: Configured,

@@ -163,7 +163,7 @@ impl Column {
     }
 }
 
-/// The table of `rows`, the first of which names the columns unless its cells are values like those below.
+/// The table of `rows`, the first of which names the columns unless its cells are values.
 pub(super) fn rows_of(rows: Vec<Vec<Data>>, told: &TextTable) -> Result<RecordBatch, String> {
     let is_blank = |row: &Vec<Data>| row.iter().all(|cell| *cell == Data::Empty);
     let mut rows = rows.into_iter().filter(|row| !is_blank(row));
@@ -173,7 +173,7 @@ pub(super) fn rows_of(rows: Vec<Vec<Data>>, told: &TextTable) -> Result<RecordBa
         cells.iter_mut().zip(row).for_each(|(column, cell)| column.push(Value::of(cell)));
     }
     let mut columns: Vec<Column> = cells.into_iter().map(|values| Column::of(values, told)).collect();
-    let names = if told.has_header.unwrap_or_else(|| !is_row_of(&first, &columns)) {
+    let names = if told.has_header.unwrap_or_else(|| !is_row_of_values(&first)) {
         column_names(&first.iter().map(|value| value.text().unwrap_or_default()).collect::<Vec<_>>())
     } else {
         let names = column_names(&vec![String::new(); first.len()]);
@@ -191,18 +191,11 @@ pub(super) fn rows_of(rows: Vec<Vec<Data>>, told: &TextTable) -> Result<RecordBa
     batch_of(names, columns, told)
 }
 
-/// Whether cells of the first row are values of the columns below, and not names.
-fn is_row_of(first: &[Value], columns: &[Column]) -> bool {
-    let mut typed = first
-        .iter()
-        .zip(columns)
-        .filter(|(value, _)| !matches!(value, Value::Null | Value::Text(_)) && !value.is_year())
-        .peekable();
-    let fits = |(value, column): (&Value, &Column)| {
-        wider(&column.data_type, &value.data_type(), Bend::ToText).as_ref() == Some(&column.data_type)
-            && column.data_type != DataType::Utf8
-    };
-    typed.peek().is_some() && typed.all(fits)
+/// Whether the cells of the first row are values, and not names: most of them are neither text nor a year.
+fn is_row_of_values(first: &[Value]) -> bool {
+    let is_value = |value: &&Value| !matches!(value, Value::Null | Value::Text(_)) && !value.is_year();
+    let cells = first.iter().filter(|value| !matches!(value, Value::Null)).count();
+    first.iter().filter(is_value).count() * 2 > cells
 }
 
 fn batch_of(names: Vec<String>, columns: Vec<Column>, told: &TextTable) -> Result<RecordBatch, String> {
