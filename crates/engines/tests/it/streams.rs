@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 
-use crate::support::{Folder, Node, numbers, numbers_csv, soon, write_parquet};
+use crate::support::{Folder, Node, TestJob, numbers, numbers_csv, soon, write_parquet};
 
 /// A table of enough rows that no question is answered before it is cancelled.
 fn large() -> (Folder, Node) {
@@ -78,8 +78,15 @@ const ENDLESS: &[(&str, &str)] = &[
 async fn a_cancelled_job_ends_its_query_wherever_it_is() {
     let (_folder, node) = large();
     for (what, sql) in ENDLESS {
-        let (job, mut rows) = node.start(sql).await;
+        let plan = node.plan(sql).await.unwrap();
+        let job = TestJob::start().await;
+        let running = job.job.clone();
         let reader = tokio::spawn(async move {
+            // The rows are there with the first of them.
+            let mut rows = match plan.run(&running).await {
+                Ok(rows) => rows,
+                Err(error) => return (error.kind(), true),
+            };
             loop {
                 match rows.batches.next().await {
                     Some(Ok(_)) => {}
@@ -101,9 +108,10 @@ async fn a_cancelled_job_ends_its_query_wherever_it_is() {
 async fn a_query_whose_rows_are_dropped_ends() {
     let (_folder, node) = large();
     for (_, sql) in ENDLESS {
-        let (_job, rows) = node.start(sql).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        drop(rows);
+        let plan = node.plan(sql).await.unwrap();
+        let job = TestJob::start().await;
+        let running = tokio::time::timeout(Duration::from_millis(50), plan.run(&job.job)).await;
+        drop(running);
         node.idle().await;
     }
     let (_job, mut rows) = node.start("SELECT * FROM t").await;

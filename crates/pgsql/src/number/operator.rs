@@ -126,12 +126,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let Some(operator) = operator(op) else { return Ok(None) };
     let (left, right) = match (is_number(left_type), is_number(right_type)) {
         (true, true) => ((*left).clone(), (*right).clone()),
-        (true, false) if is_text(right_type) => {
-            ((*left).clone(), of_text(right, right_type, left_type, operator, true)?)
-        }
-        (false, true) if is_text(left_type) => {
-            (of_text(left, left_type, right_type, operator, false)?, (*right).clone())
-        }
+        (true, false) if is_text(right_type) => ((*left).clone(), of_text(right, left_type, operator, true)?),
+        (false, true) if is_text(left_type) => (of_text(left, right_type, operator, false)?, (*right).clone()),
         _ => return Ok(None),
     };
     let is_arithmetic = operator.is_numerical_operators();
@@ -154,7 +150,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
 }
 
 /// A string literal beside a number is a number; any other text is none.
-fn of_text(text: &Expr, text_type: &DataType, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
+fn of_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
     match text {
         Expr::Literal(ScalarValue::Utf8(None) | ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::Null, None)),
         Expr::Literal(ScalarValue::Utf8(Some(literal)), _) => Ok(Expr::Literal(literal::typed(literal, number)?, None)),
@@ -166,8 +162,8 @@ fn of_text(text: &Expr, text_type: &DataType, number: &DataType, operator: Opera
                 format!("{text_name} {operator} {number}")
             };
             plan_err!(
-                "operator does not exist: {operands}; cast the text ({text_type} column) to a number, for instance \
-                 x::numeric, or the number to text"
+                "operator does not exist: {operands}; cast the text to a number, for instance x::numeric, or the \
+                 number to text"
             )
         }
     }
