@@ -6,9 +6,8 @@ use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
-};
+use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
 use super::{division, float, literal};
 use crate::operator::Operands;
@@ -30,7 +29,7 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
         }
         ast::Expr::Function(function) if is_named(&function.name, "mod") => {
             let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
-            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
+            let [Unnamed(FunctionArgExpr::Expr(left)), Unnamed(FunctionArgExpr::Expr(right))] =
                 list.args.as_mut_slice()
             else {
                 return plan_err!("mod has two arguments: mod(7, 3)");
