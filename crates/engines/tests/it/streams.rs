@@ -123,25 +123,30 @@ async fn a_query_whose_rows_are_dropped_ends() {
 #[tokio::test]
 async fn queries_do_not_hold_up_their_callers_threads() {
     let (_folder, node) = large();
-    let (_job, rows) = node.start(ENDLESS[1].1).await;
+    let plan = node.plan(ENDLESS[1].1).await.unwrap();
+    let job = TestJob::start().await;
+    let mut running = plan.run(&job.job);
     // This test has one thread only, and it is free.
     let began = std::time::Instant::now();
     for _ in 0..20 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        let begun = tokio::time::timeout(Duration::from_millis(1), &mut running).await;
+        assert!(begun.is_err(), "a scan that finds nothing has rows");
     }
     assert!(began.elapsed() < crate::support::PATIENCE);
-    drop(rows);
+    drop(running);
     node.idle().await;
 }
 
 #[tokio::test]
 async fn an_engine_that_shuts_down_ends_its_queries_with_an_error() {
     let (_folder, node) = large();
-    let (_job, mut rows) = node.start(ENDLESS[1].1).await;
-    let reader = tokio::spawn(async move { rows.batches.next().await });
+    let plan = node.plan(ENDLESS[1].1).await.unwrap();
+    let job = TestJob::start().await;
+    let running = job.job.clone();
+    let reader = tokio::spawn(async move { plan.run(&running).await?.batches.next().await.unwrap() });
     tokio::time::sleep(Duration::from_millis(100)).await;
     soon("the shutdown", node.engine.shutdown(Duration::from_secs(30))).await;
-    let error = soon("the end", reader).await.unwrap().unwrap().unwrap_err();
+    let error = soon("the end", reader).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(node.engine.running_tasks(), 0);
     assert_eq!(node.plan("SELECT 1").await.err().unwrap().kind(), ErrorKind::Unavailable);
@@ -150,9 +155,12 @@ async fn an_engine_that_shuts_down_ends_its_queries_with_an_error() {
 #[tokio::test]
 async fn an_engine_may_be_dropped_anywhere() {
     let (_folder, node) = large();
-    let (_job, rows) = node.start("SELECT count(*) FROM n a CROSS JOIN n b").await;
+    let plan = node.plan("SELECT count(*) FROM n a CROSS JOIN n b").await.unwrap();
+    let job = TestJob::start().await;
+    let mut running = plan.run(&job.job);
+    let begun = tokio::time::timeout(Duration::from_millis(50), &mut running).await;
     drop(node);
-    drop(rows);
+    drop((begun, running));
 }
 
 #[tokio::test]
