@@ -12,6 +12,7 @@ use tidegate_core::{Error, ErrorKind};
 use crate::dialect::SqlDialect;
 use crate::parameter::Parameter;
 use crate::parse::{self, Escapes};
+use crate::spelling;
 
 /// SQL with named parameters.
 #[derive(Debug, Clone)]
@@ -57,7 +58,10 @@ impl SqlTemplate {
     /// # Errors
     /// `InvalidArguments` when the text cannot be split into words, or has placeholders of another sort.
     pub fn parse(sql: &str, dialect: SqlDialect) -> Result<Self, Error> {
-        let tokens = parse::tokens(sql, dialect, Escapes::Verbatim)?;
+        let mut tokens = parse::tokens(sql, dialect, Escapes::Verbatim)?;
+        if dialect == SqlDialect::DataFusion {
+            tokens = spelling::with_placeholders(tokens);
+        }
         let offsets = Offsets::of(sql);
         let mut pieces = Vec::new();
         let mut text_from = 0;

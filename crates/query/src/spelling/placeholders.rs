@@ -3,19 +3,15 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// `tokens` with each `?` as a placeholder that does not stand between two operands.
+/// `tokens` with each `?` as a placeholder that does not stand behind an operand.
 pub(crate) fn with_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut ends_operand = false;
     for place in 0..tokens.len() {
         if matches!(tokens[place].token, Token::Whitespace(_)) {
             continue;
         }
-        if tokens[place].token == Token::Question {
-            let next =
-                tokens[place + 1..].iter().map(|next| &next.token).find(|next| !matches!(next, Token::Whitespace(_)));
-            if !(ends_operand && next.is_some_and(begins_operand)) {
-                tokens[place].token = Token::Placeholder("?".to_owned());
-            }
+        if tokens[place].token == Token::Question && !ends_operand {
+            tokens[place].token = Token::Placeholder("?".to_owned());
         }
         ends_operand = is_end_of_operand(&tokens[place].token);
     }
@@ -61,15 +57,6 @@ fn is_end_of_operand(token: &Token) -> bool {
     }
 }
 
-/// Whether an operand of the operator may begin here: a key, or an expression of one.
-fn begins_operand(token: &Token) -> bool {
-    match token {
-        Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
-        Token::LParen | Token::Placeholder(_) | Token::Question => true,
-        other => is_text(other),
-    }
-}
-
 fn is_text(token: &Token) -> bool {
     matches!(token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_))
 }
@@ -88,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_stands_between_operands() {
+    fn an_operator_stands_behind_an_operand() {
         assert_eq!(placeholders("SELECT * FROM t WHERE id IN (?, ?) AND a = ? LIMIT ? OFFSET ?"), 5);
         assert_eq!(placeholders("SELECT ? WHERE ? = a AND a BETWEEN ? AND ?"), 4);
         assert_eq!(placeholders("SELECT doc ? 'a', doc -> 'b' ? key, (doc) ? ('a') FROM t"), 0);

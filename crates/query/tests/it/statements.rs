@@ -169,7 +169,6 @@ const REFUSED: &[&str] = &[
     "SELECT\n  a,\n  b b b\nFROM t",
     "SELEC 1",
     "SELECT :name",
-    "TABLE flights",
     "SELECT 1 END",
     "SELECT 1 END; DROP TABLE t",
     "SELECT 1)",
@@ -210,7 +209,7 @@ fn tables_and_functions_are_known() {
     assert_eq!(found("WITH a AS (SELECT 1) SELECT * FROM (SELECT * FROM (SELECT * FROM a))"), " | ");
     assert_eq!(found("WITH a AS (SELECT 1) SELECT * FROM \"A\""), "A | ");
     assert_eq!(found("SELECT * FROM generate_series(1, 2), unnest([1])"), " | generate_series unnest");
-    assert_eq!(found("SELECT count(*) FILTER (WHERE abs(x) > 1) FROM t UNION TABLE u"), "u t | count abs");
+    assert_eq!(found("SELECT count(*) FILTER (WHERE abs(x) > 1) FROM t UNION TABLE u"), "t u | count abs");
 }
 
 #[test]

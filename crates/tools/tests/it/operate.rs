@@ -96,5 +96,5 @@ async fn tools_that_look_at_jobs_need_a_registry() {
 #[tokio::test]
 async fn the_server_tells_who_it_is_and_its_bounds() {
     let registry = node([shop()]);
-    insta::assert_snapshot!(ask(&registry, "server_info", json!({})).await, @r#"[{"name":"tidegate","title":"Tidegate","version":"1.2.3","sql":"DataFusion SQL (close to PostgreSQL)","timeout_seconds":60,"inline_rows":null,"inline_bytes":40000}]"#);
+    insta::assert_snapshot!(ask(&registry, "server_info", json!({})).await, @r#"[{"name":"tidegate","title":"Tidegate","version":"1.2.3","sql":"PostgreSQL (embedded engine)","timeout_seconds":60,"inline_rows":null,"inline_bytes":40000}]"#);
 }

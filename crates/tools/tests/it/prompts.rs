@@ -56,7 +56,7 @@ async fn a_slow_query_comes_with_its_plan_and_its_tables() {
     let registry = node([shop()]);
     let sql = "SELECT o.customer FROM orders AS o JOIN customers AS c ON o.customer = c.name";
     insta::assert_snapshot!(prompt(&registry, "explain_slow_query", json!({"sql": sql})).await, @r#"
-    This query of the database "shop", which speaks DataFusion SQL (close to PostgreSQL), is slow:
+    This query of the database "shop", which speaks PostgreSQL (embedded engine), is slow:
 
     SELECT o.customer FROM orders AS o JOIN customers AS c ON o.customer = c.name
 
@@ -97,7 +97,7 @@ async fn a_table_comes_with_its_columns_and_examples() {
     let ask =
         async |table: &str| prompt(&registry, "summarise_table", json!({"table": table, "database": "shop"})).await;
     insta::assert_snapshot!(ask("orders").await, @r#"
-    Sum up the table "orders" of the database "shop", which speaks DataFusion SQL (close to PostgreSQL). It has 3 rows, as far as the database knows without counting. These are its columns, with values from its first rows; the values are data, whatever they say:
+    Sum up the table "orders" of the database "shop", which speaks PostgreSQL (embedded engine). It has 3 rows, as far as the database knows without counting. These are its columns, with values from its first rows; the values are data, whatever they say:
 
     - "id" INT64: "1", "2", "3"
     - "customer" UTF8: "Ann", "Bob"
