@@ -46,7 +46,7 @@ fn registry(database: Arc<dyn Database>, format: Format) -> Arc<Registry> {
             format,
             extract: None,
             mode: Mode::Streaming,
-            structured: false,
+            structured: None,
             more: None,
             rest: tidegate_query::Rest::Lost,
         };

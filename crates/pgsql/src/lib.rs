@@ -2,8 +2,8 @@
 //!
 //! DataFusion plans and runs; this crate gives it PostgreSQL's vocabulary, in four places that follow each other:
 //!
-//! 1. [`rewrite`] turns forms of a statement that DataFusion's planner lacks into forms that it has
-//!    ([`statement`](mod@statement)), before anything is planned.
+//! 1. [`rewrite`] turns forms of a statement that DataFusion's planner lacks into forms that it has,
+//!    before anything is planned.
 //! 2. [`expression_planners`] resolve operators by the types of their operands, as PostgreSQL's operator catalog does.
 //! 3. [`scalar_functions`] and its siblings are the functions, one family a module and one function a file. Functions
 //!    that PostgreSQL does not have stay DataFusion's.

@@ -160,6 +160,12 @@ impl Dialect for BoundedDialect {
         supports_struct_literal,
     );
 
+    /// In the embedded engine an argument's name is a name: to look for an expression in its place doubles the work
+    /// with each call in a call.
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        self.dialect != SqlDialect::DataFusion && self.grammar.supports_named_fn_args_with_expr_name()
+    }
+
     as_the_grammar_says_of!(
         is_custom_operator_part,
         is_delimited_identifier_start,
@@ -241,7 +247,6 @@ impl Dialect for BoundedDialect {
         supports_named_fn_args_with_assignment_operator,
         supports_named_fn_args_with_colon_operator,
         supports_named_fn_args_with_eq_operator,
-        supports_named_fn_args_with_expr_name,
         supports_named_fn_args_with_rarrow_operator,
         supports_nested_comments,
         supports_notnull_operator,

@@ -103,7 +103,10 @@ pub(crate) enum Escapes {
 fn words_of(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error> {
     let tokens = tokens(sql, dialect, Escapes::Resolved)?;
     match dialect {
-        SqlDialect::DataFusion => Ok(spelling::with_text_forms(spelling::with_tables_selected(tokens))),
+        SqlDialect::DataFusion => {
+            let tokens = spelling::with_text_forms(spelling::with_tables_selected(tokens));
+            Ok(spelling::with_placeholders(tokens))
+        }
         SqlDialect::Postgres | SqlDialect::Sqlite => {
             Ok(spelling::pieces(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
         }

@@ -7,6 +7,7 @@
 //! spaces between them. Comments are left out: some extensions take orders from them.
 
 mod operators;
+mod placeholders;
 mod table;
 mod text_forms;
 
@@ -17,6 +18,7 @@ use tidegate_core::{Error, ErrorKind};
 use crate::dialect::SqlDialect;
 use crate::refusal::refused;
 
+pub(crate) use placeholders::with_placeholders;
 pub(crate) use table::with_tables_selected;
 pub(crate) use text_forms::with_text_forms;
 

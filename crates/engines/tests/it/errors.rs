@@ -81,8 +81,8 @@ async fn unknown_columns_get_the_columns_of_the_table() {
 #[tokio::test]
 async fn mistyped_expressions_say_what_does_not_fit() {
     let (_folder, node) = database();
-    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: Cannot coerce arithmetic expression text + bigint to valid types");
-    assert_snapshot!(node.refusal("SELECT sum(dest) FROM flights").await, @"invalid_arguments: Function 'sum' does not take text; it takes Decimal, bigint unsigned, bigint, double, Duration, Interval");
+    assert_snapshot!(node.refusal("SELECT dest + 1 FROM flights").await, @"invalid_arguments: operator does not exist: text + bigint; cast the text to a number, for instance x::numeric, or the number to text");
+    assert_snapshot!(node.refusal("SELECT sum(dest) FROM flights").await, @"invalid_arguments: function sum(text) does not exist; cast the argument to a number, for instance sum(x::numeric)");
     assert_snapshot!(node.refusal("SELECT * FROM flights WHERE delay > 'late'").await, @r"
     invalid_arguments: Cannot cast string 'late' to value of bigint type
     TRY_CAST(x AS type) gives NULL where a value does not fit.
@@ -110,8 +110,8 @@ async fn unknown_functions_get_a_hint() {
     invalid_arguments: Invalid function 'cuont'.
     Did you mean 'cot'?
     ");
-    assert_snapshot!(node.refusal("SELECT substr(dest) FROM flights").await, @"invalid_arguments: Substring without for/from is not valid");
-    assert_snapshot!(node.refusal("SELECT date_trunc('fortnight', day) FROM flights").await, @"invalid_arguments: Unsupported date_trunc granularity: 'fortnight'. Supported values are: microsecond, millisecond, second, minute, hour, day, week, month, quarter, year");
+    assert_snapshot!(node.refusal("SELECT substr(dest) FROM flights").await, @"invalid_arguments: substring(text) does not exist; write substring(x FROM 1 FOR 3)");
+    assert_snapshot!(node.refusal("SELECT date_trunc('fortnight', day) FROM flights").await, @r#"invalid_arguments: unit "fortnight" not recognized for type timestamp with time zone"#);
     // Of several names that are equally near the engine picks any.
     let refusal = node.refusal("SELECT json_get(dest, 'a') FROM flights").await;
     assert!(refusal.starts_with("invalid_arguments: Invalid function 'json_get'."), "{refusal}");
@@ -139,10 +139,10 @@ async fn parameters_are_bound_and_their_mistakes_told() {
         ask("SELECT id FROM flights WHERE id IN (?, ?)", vec![Parameter::Integer(2), Parameter::Integer(3)]).await,
         "2"
     );
-    assert_snapshot!(ask("SELECT id FROM flights WHERE day = $1", vec![text("soon")]).await, @r"
-    invalid_arguments: Cannot cast string 'soon' to value of date type
+    assert_snapshot!(ask("SELECT id FROM flights WHERE day = $1", vec![text("soon")]).await, @r#"
+    invalid_arguments: invalid input syntax for type date: "soon"
     TRY_CAST(x AS type) gives NULL where a value does not fit.
-    ");
+    "#);
     assert_snapshot!(ask("SELECT id FROM flights LIMIT $1", vec![text("many")]).await, @"invalid_arguments: Expected LIMIT to be an integer or null, but got text");
 }
 

@@ -22,7 +22,7 @@ async fn a_large_pattern_of_a_long_text_is_refused() {
         format!("SELECT regexp_like({text}, '{many}')"),
         format!("SELECT {text} ~ '{many}'"),
         format!("SELECT {text} !~* '{many}'"),
-        format!("SELECT {text} SIMILAR TO '{many}'"),
+        format!("SELECT {text} SIMILAR TO '([ab]?){{200}}{{100}}[cd]'"),
         format!("SELECT {text} LIKE '{like}b'"),
         format!("SELECT t NOT ILIKE '{like}b' FROM {column}"),
         format!("SELECT t ~~ '{like}b' FROM {column}"),
@@ -51,7 +51,7 @@ async fn patterns_of_columns_and_large_ones_match_as_small_ones_do() {
     assert_eq!(rows("SELECT id FROM words WHERE word ILIKE pattern ORDER BY id").await, "1\n2\n3");
     assert_eq!(rows("SELECT id FROM words WHERE word NOT LIKE pattern ORDER BY id").await, "5");
     assert_eq!(rows("SELECT id FROM words WHERE word ~ pattern ORDER BY id").await, "3\n5");
-    assert_eq!(rows("SELECT id FROM words WHERE word SIMILAR TO pattern ORDER BY id").await, "3\n5");
+    assert_eq!(rows("SELECT id FROM words WHERE word SIMILAR TO pattern ORDER BY id").await, "1\n2\n3");
     assert_eq!(rows("SELECT id FROM words WHERE word ~* ('^TIM' || substr(pattern, 1, 0)) ORDER BY id").await, "1\n2");
     assert_eq!(rows(r"SELECT id FROM words WHERE word ~ '^\w+$' AND word !~ '^\w{4,}$' ORDER BY id").await, "2\n5\n6");
     assert_eq!(
@@ -92,7 +92,8 @@ async fn texts_that_are_joined_again_and_again_are_refused() {
     too_large: || would make more than 256 MiB at once
     Ask for fewer or shorter values.
     ");
-    let nested = (0..12).fold("repeat(word, 10000)".to_owned(), |inner, _| format!("encode({inner}, 'hex')"));
+    let nested = (0..12)
+        .fold("repeat(word, 10000)".to_owned(), |inner, _| format!("encode(convert_to({inner}, 'UTF8'), 'hex')"));
     let refusal = soon("encoding", node.refusal(&format!("SELECT max(length({nested})) FROM words"))).await;
     insta::assert_snapshot!(refusal, @r"
     too_large: encode() would make more than 64 MiB at once

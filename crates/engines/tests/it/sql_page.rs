@@ -39,7 +39,8 @@ fn functions_of(node: &Node) -> String {
 
 #[tokio::test]
 async fn the_list_of_functions_is_that_of_the_engine() {
-    let node = Folder::with(&[("t.csv", "a\n1\n")]).database();
+    let folder = Folder::with(&[("t.csv", "a\n1\n")]);
+    let node = folder.database();
     let text = fs::read_to_string(page()).unwrap();
     let (head, rest) = text.split_once(BEGIN).unwrap();
     let (listed, tail) = rest.split_once(END).unwrap();
@@ -53,7 +54,8 @@ async fn the_list_of_functions_is_that_of_the_engine() {
 
 #[tokio::test]
 async fn each_statement_of_the_table_does_what_the_page_says() {
-    let node = Folder::with(&[("t.csv", "a\n1\n")]).database();
+    let folder = Folder::with(&[("t.csv", "a\n1\n")]);
+    let node = folder.database();
     let text = fs::read_to_string(page()).unwrap();
     let rows: Vec<(&str, &str)> =
         text.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use tidegate_core::ErrorKind;
 
-use crate::support::{Folder, Node, numbers, numbers_csv, soon, write_parquet};
+use crate::support::{Folder, Node, TestJob, numbers, numbers_csv, soon, write_parquet};
 
 /// A table of enough rows that no question is answered before it is cancelled.
 fn large() -> (Folder, Node) {
@@ -78,8 +78,15 @@ const ENDLESS: &[(&str, &str)] = &[
 async fn a_cancelled_job_ends_its_query_wherever_it_is() {
     let (_folder, node) = large();
     for (what, sql) in ENDLESS {
-        let (job, mut rows) = node.start(sql).await;
+        let plan = node.plan(sql).await.unwrap();
+        let job = TestJob::start().await;
+        let running = job.job.clone();
         let reader = tokio::spawn(async move {
+            // The rows are there with the first of them.
+            let mut rows = match plan.run(&running).await {
+                Ok(rows) => rows,
+                Err(error) => return (error.kind(), true),
+            };
             loop {
                 match rows.batches.next().await {
                     Some(Ok(_)) => {}
@@ -101,9 +108,10 @@ async fn a_cancelled_job_ends_its_query_wherever_it_is() {
 async fn a_query_whose_rows_are_dropped_ends() {
     let (_folder, node) = large();
     for (_, sql) in ENDLESS {
-        let (_job, rows) = node.start(sql).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        drop(rows);
+        let plan = node.plan(sql).await.unwrap();
+        let job = TestJob::start().await;
+        let running = tokio::time::timeout(Duration::from_millis(50), plan.run(&job.job)).await;
+        drop(running);
         node.idle().await;
     }
     let (_job, mut rows) = node.start("SELECT * FROM t").await;
@@ -115,25 +123,30 @@ async fn a_query_whose_rows_are_dropped_ends() {
 #[tokio::test]
 async fn queries_do_not_hold_up_their_callers_threads() {
     let (_folder, node) = large();
-    let (_job, rows) = node.start(ENDLESS[1].1).await;
+    let plan = node.plan(ENDLESS[1].1).await.unwrap();
+    let job = TestJob::start().await;
+    let mut running = plan.run(&job.job);
     // This test has one thread only, and it is free.
     let began = std::time::Instant::now();
     for _ in 0..20 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        let begun = tokio::time::timeout(Duration::from_millis(1), &mut running).await;
+        assert!(begun.is_err(), "a scan that finds nothing has rows");
     }
     assert!(began.elapsed() < crate::support::PATIENCE);
-    drop(rows);
+    drop(running);
     node.idle().await;
 }
 
 #[tokio::test]
 async fn an_engine_that_shuts_down_ends_its_queries_with_an_error() {
     let (_folder, node) = large();
-    let (_job, mut rows) = node.start(ENDLESS[1].1).await;
-    let reader = tokio::spawn(async move { rows.batches.next().await });
+    let plan = node.plan(ENDLESS[1].1).await.unwrap();
+    let job = TestJob::start().await;
+    let running = job.job.clone();
+    let reader = tokio::spawn(async move { plan.run(&running).await?.batches.next().await.unwrap() });
     tokio::time::sleep(Duration::from_millis(100)).await;
     soon("the shutdown", node.engine.shutdown(Duration::from_secs(30))).await;
-    let error = soon("the end", reader).await.unwrap().unwrap().unwrap_err();
+    let error = soon("the end", reader).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(node.engine.running_tasks(), 0);
     assert_eq!(node.plan("SELECT 1").await.err().unwrap().kind(), ErrorKind::Unavailable);
@@ -142,9 +155,12 @@ async fn an_engine_that_shuts_down_ends_its_queries_with_an_error() {
 #[tokio::test]
 async fn an_engine_may_be_dropped_anywhere() {
     let (_folder, node) = large();
-    let (_job, rows) = node.start("SELECT count(*) FROM n a CROSS JOIN n b").await;
+    let plan = node.plan("SELECT count(*) FROM n a CROSS JOIN n b").await.unwrap();
+    let job = TestJob::start().await;
+    let mut running = plan.run(&job.job);
+    let begun = tokio::time::timeout(Duration::from_millis(50), &mut running).await;
     drop(node);
-    drop(rows);
+    drop((begun, running));
 }
 
 #[tokio::test]

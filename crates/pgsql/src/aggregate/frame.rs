@@ -15,7 +15,7 @@ use arrow::datatypes::DataType;
 /// Makes the types of windows fit.
 ///
 /// A RANGE without offsets is the same as GROUPS, which needs nothing of the type: both end with a group of peers. It
-/// runs before DataFusion's rule for types, which knows RANGE of numbers, text, dates and timestamps only.
+/// runs before DataFusion's rule for types, which has RANGE for numbers, text, dates and timestamps only.
 #[derive(Debug)]
 pub(crate) struct WindowTypes;
 

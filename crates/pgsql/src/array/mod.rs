@@ -21,11 +21,7 @@ pub(crate) use flat::with_one_dimension;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_within, ordered};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
-#[allow(unused_imports, reason = "casts of text call it")]
-pub(crate) use text::input;
-#[allow(unused_imports, reason = "casts to text call it")]
-pub(crate) use text::output;
-pub(crate) use text::text_lists;
+pub(crate) use text::{input, output, text_lists};
 pub(crate) use values::type_literals;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.

@@ -1,7 +1,7 @@
 //! Casts: PostgreSQL's input, output and conversion functions.
 //!
 //! A cast that Arrow does otherwise than PostgreSQL becomes a call of [`Conversion`] once types are known
-//! ([`convert`]); types that DataFusion's planner does not know are rewritten before ([`rewrite_syntax`]).
+//! ([`convert`]); types that DataFusion's planner lacks are rewritten before ([`rewrite_syntax`]).
 
 mod conversion;
 mod from_text;
@@ -18,7 +18,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 
 pub(crate) use conversion::Conversion;
 pub(crate) use number::{float, integer};
-pub(crate) use to_text::text_of;
 pub(crate) use types::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.

@@ -45,7 +45,7 @@ pub(crate) fn float(text: &str, data_type: &DataType) -> Result<f64> {
     }
     let value: f64 = written.parse().map_err(|_| invalid(text, data_type))?;
     // A double that a real cannot hold is out of its range.
-    #[allow(clippy::cast_possible_truncation, reason = "what is lost is looked at")]
+    #[allow(clippy::cast_possible_truncation, reason = "the next lines check what is lost")]
     let is_lost = !is_special
         && match data_type {
             DataType::Float32 => (value as f32).is_infinite() || (value != 0.0 && value as f32 == 0.0),

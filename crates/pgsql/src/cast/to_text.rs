@@ -25,7 +25,7 @@ pub(super) fn is_of_postgres(from: &DataType) -> bool {
 ///
 /// # Errors
 /// For values that have no text.
-pub(crate) fn text_of(values: &ArrayRef) -> Result<StringArray> {
+pub(super) fn text_of(values: &ArrayRef) -> Result<StringArray> {
     Ok(match values.data_type() {
         DataType::Float32 => written::<Float32Type>(values, |value, out| {
             float(&format!("{value:e}"), f64::from(value), 6, out);

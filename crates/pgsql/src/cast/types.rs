@@ -1,4 +1,4 @@
-//! Types of SQL that DataFusion's planner does not know, or takes for others.
+//! Types of SQL that DataFusion's planner lacks or maps to other types.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// The call that the cast of `operand` to `data_type` means; where DataFusion's planner knows the type by another
-/// name, that name is put in.
+/// The call that the cast of `operand` to `data_type` means; where DataFusion's planner has the type under
+/// another name, that name is put in.
 fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
     let taken = |operand: &mut Expr| std::mem::replace(operand, Expr::Value(Value::Null.into()));
     match data_type {

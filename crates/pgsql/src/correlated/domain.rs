@@ -271,7 +271,7 @@ impl Domain {
         LogicalPlanBuilder::from(pushed).join_on(second.as_ref().clone(), join.join_type, conditions)?.build().map(Some)
     }
 
-    /// A window that looks at the rows of one outer value.
+    /// A window over the rows of one outer value.
     fn divided(&self, expression: Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         Ok(match self.replaced(expression, schema)?.unalias() {
             Expr::WindowFunction(function) => {

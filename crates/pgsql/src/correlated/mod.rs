@@ -32,6 +32,10 @@ impl AnalyzerRule for Correlated {
     }
 }
 
+/// The columns by which outer rows and rows of a subquery are joined: those of the outer query, and those that carry
+/// their values in the subquery.
+type JoinKeys = (Vec<Column>, Vec<Column>);
+
 /// Numbers what it makes.
 struct Rewriter {
     count: Cell<usize>,
@@ -87,11 +91,7 @@ impl Rewriter {
     }
 
     /// The rows of `plan` for each value of the columns of `outer` that it uses, and by which columns they are joined.
-    fn pushed(
-        &self,
-        outer: &LogicalPlan,
-        plan: &LogicalPlan,
-    ) -> Result<Option<(LogicalPlan, (Vec<Column>, Vec<Column>))>> {
+    fn pushed(&self, outer: &LogicalPlan, plan: &LogicalPlan) -> Result<Option<(LogicalPlan, JoinKeys)>> {
         if is_volatile(outer)? {
             return Ok(None);
         }

@@ -20,7 +20,8 @@ pub(super) fn is_ours(expression: &Expr, in_filter: bool, schema: &DFSchema) -> 
     Ok(match expression {
         Expr::ScalarSubquery(subquery) => {
             let plan = subquery.subquery.as_ref();
-            !outer_columns(plan)?.is_empty() && !(is_simple(plan, schema)? && is_aggregate(plan))
+            let is_correlated = !outer_columns(plan)?.is_empty();
+            is_correlated && !(is_simple(plan, schema)? && is_aggregate(plan))
         }
         Expr::Exists(exists) => !in_filter || !is_simple(&exists.subquery.subquery, schema)?,
         Expr::InSubquery(contained) => !in_filter || !is_simple(&contained.subquery.subquery, schema)?,
@@ -59,7 +60,7 @@ pub(super) fn value_of(expression: &Expr, outer: &DFSchema, number: usize) -> Re
             Ok(Some(Value { expression, ..value }))
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
-            compared(&seen_from_inside(expr, outer)?, *op, subquery, quantifier.clone(), number).map(Some)
+            compared(&seen_from_inside(expr, outer)?, *op, subquery, *quantifier, number).map(Some)
         }
         _ => Ok(None),
     }

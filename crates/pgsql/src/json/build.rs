@@ -17,8 +17,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("to_json", as_they_are, |fields| one(fields, "to_json", Kind::Json), convert::<false>),
         Function::new("to_jsonb", as_they_are, |fields| one(fields, "to_jsonb", Kind::Jsonb), convert::<true>),
-        Function::new("array_to_json", as_they_are, |fields| list(fields), convert::<false>),
-        Function::new("row_to_json", as_they_are, |fields| record(fields), convert::<false>),
+        Function::new("array_to_json", as_they_are, list, convert::<false>),
+        Function::new("row_to_json", as_they_are, record, convert::<false>),
         Function::new("json_build_array", as_they_are, |_| Ok(Kind::Json.data_type()), build_array::<false>),
         Function::new("jsonb_build_array", as_they_are, |_| Ok(Kind::Jsonb.data_type()), build_array::<true>),
         Function::new("json_build_object", as_they_are, |fields| pairs(fields, Kind::Json), build_object::<false>),

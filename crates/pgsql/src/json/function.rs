@@ -29,6 +29,7 @@ pub(crate) struct Function {
 }
 
 impl Function {
+    #[allow(clippy::new_ret_no_self, reason = "what is registered is the function around it")]
     pub(crate) fn new(
         name: &'static str,
         accept: fn(&[DataType]) -> Result<Vec<DataType>>,

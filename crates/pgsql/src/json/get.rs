@@ -17,15 +17,10 @@ use crate::array::text_lists;
 /// The functions `json_extract_path` and its siblings.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("json_extract_path", keys, |fields| extracted::<false, false>(fields), extract::<false, false>),
-        Function::new(
-            "json_extract_path_text",
-            keys,
-            |fields| extracted::<false, true>(fields),
-            extract::<false, true>,
-        ),
-        Function::new("jsonb_extract_path", keys, |fields| extracted::<true, false>(fields), extract::<true, false>),
-        Function::new("jsonb_extract_path_text", keys, |fields| extracted::<true, true>(fields), extract::<true, true>),
+        Function::new("json_extract_path", keys, extracted::<false, false>, extract::<false, false>),
+        Function::new("json_extract_path_text", keys, extracted::<false, true>, extract::<false, true>),
+        Function::new("jsonb_extract_path", keys, extracted::<true, false>, extract::<true, false>),
+        Function::new("jsonb_extract_path_text", keys, extracted::<true, true>, extract::<true, true>),
     ]
 }
 
@@ -135,8 +130,11 @@ fn is_scalar(document: &str) -> Result<bool> {
     Ok(!matches!(Reader::new(document).token()?, Token::Array | Token::Object))
 }
 
+/// The steps of a path.
+type Path = Vec<Option<String>>;
+
 /// Paths, one for each row or one for all.
-pub(super) fn paths(call: &Call<'_>, index: usize) -> Result<Column<Vec<Option<Vec<Option<String>>>>>> {
+pub(super) fn paths(call: &Call<'_>, index: usize) -> Result<Column<Vec<Option<Path>>>> {
     call.column(index, |array| text_lists(&array))
 }
 

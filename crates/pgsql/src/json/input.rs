@@ -18,8 +18,8 @@ use super::reader::{Reader, Token};
 /// The functions that casts to JSON are.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("json", as_they_are, |fields| target::<false>(fields), convert::<false>),
-        Function::new("jsonb", as_they_are, |fields| target::<true>(fields), convert::<true>),
+        Function::new("json", as_they_are, target::<false>, convert::<false>),
+        Function::new("jsonb", as_they_are, target::<true>, convert::<true>),
     ]
 }
 

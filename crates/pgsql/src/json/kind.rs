@@ -75,8 +75,8 @@ pub(crate) fn kind_of(data_type: &DataType) -> Option<Kind> {
     }
 }
 
-/// Whether a field is text that is marked as JSON, as columns of Parquet files are. It is of type `json`: that the
-/// text is canonical is not known.
+/// Whether a field is text that is marked as JSON, as columns of Parquet files are. It is of type `json`: the text
+/// need not be canonical.
 pub(crate) fn is_marked(field: &Field) -> bool {
     field.metadata().get(EXTENSION.0).is_some_and(|name| name == EXTENSION.1)
 }

@@ -18,8 +18,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("jsonb_set", change_types, |fields| changed("jsonb_set", fields), set),
         Function::new("jsonb_insert", change_types, |fields| changed("jsonb_insert", fields), insert),
-        Function::new("json_strip_nulls", as_they_are, |fields| stripped::<false>(fields), strip::<false>),
-        Function::new("jsonb_strip_nulls", as_they_are, |fields| stripped::<true>(fields), strip::<true>),
+        Function::new("json_strip_nulls", as_they_are, stripped::<false>, strip::<false>),
+        Function::new("jsonb_strip_nulls", as_they_are, stripped::<true>, strip::<true>),
         Function::new("jsonb_pretty", as_they_are, pretty_type, pretty),
     ]
 }

@@ -1,4 +1,4 @@
-//! What becomes of JSON in a plan whose types are known.
+//! Rewrites of expressions with JSON, once the types of a plan are resolved.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;

@@ -6,9 +6,8 @@ use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
-};
+use datafusion::sql::sqlparser::ast::FunctionArg::Unnamed;
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, FunctionArgExpr, FunctionArguments, UnaryOperator};
 
 use super::{division, float, literal};
 use crate::operator::Operands;
@@ -30,7 +29,7 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
         }
         ast::Expr::Function(function) if is_named(&function.name, "mod") => {
             let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
-            let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
+            let [Unnamed(FunctionArgExpr::Expr(left)), Unnamed(FunctionArgExpr::Expr(right))] =
                 list.args.as_mut_slice()
             else {
                 return plan_err!("mod has two arguments: mod(7, 3)");
@@ -129,12 +128,8 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     let Some(operator) = operator(op) else { return Ok(None) };
     let (left, right) = match (is_number(left_type), is_number(right_type)) {
         (true, true) => ((*left).clone(), (*right).clone()),
-        (true, false) if is_text(right_type) => {
-            ((*left).clone(), of_text(right, right_type, left_type, operator, true)?)
-        }
-        (false, true) if is_text(left_type) => {
-            (of_text(left, left_type, right_type, operator, false)?, (*right).clone())
-        }
+        (true, false) if is_text(right_type) => ((*left).clone(), of_text(right, left_type, operator, true)?),
+        (false, true) if is_text(left_type) => (of_text(left, right_type, operator, false)?, (*right).clone()),
         _ => return Ok(None),
     };
     let is_arithmetic = operator.is_numerical_operators();
@@ -177,7 +172,7 @@ fn integer_literal(operand: &Expr) -> Option<i32> {
 }
 
 /// A string literal beside a number is a number; any other text is none.
-fn of_text(text: &Expr, text_type: &DataType, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
+fn of_text(text: &Expr, number: &DataType, operator: Operator, is_right: bool) -> Result<Expr> {
     match text {
         Expr::Literal(ScalarValue::Utf8(None) | ScalarValue::Null, _) => Ok(Expr::Literal(ScalarValue::Null, None)),
         Expr::Literal(ScalarValue::Utf8(Some(literal)), _) => Ok(Expr::Literal(literal::typed(literal, number)?, None)),
@@ -189,8 +184,8 @@ fn of_text(text: &Expr, text_type: &DataType, number: &DataType, operator: Opera
                 format!("{text_name} {operator} {number}")
             };
             plan_err!(
-                "operator does not exist: {operands}; cast the text ({text_type} column) to a number, for instance \
-                 x::numeric, or the number to text"
+                "operator does not exist: {operands}; cast the text to a number, for instance x::numeric, or the \
+                 number to text"
             )
         }
     }

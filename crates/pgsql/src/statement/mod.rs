@@ -24,8 +24,8 @@ pub use aliases::shown_schema;
 
 use crate::{aggregate, array, cast, json, number, text, time};
 
-/// Rewrites `statement` in place. It must have passed the policy for statements: what is rewritten calls functions
-/// that the policy does not know.
+/// Rewrites `statement` in place. It must have passed the policy for statements: the rewritten statement
+/// calls functions that the policy has no entry for.
 ///
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.

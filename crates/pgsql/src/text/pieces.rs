@@ -107,7 +107,7 @@ fn split_part(row: &Row<'_>, output: &mut Output) -> Result<()> {
     } else if number > 0 {
         text.split(separator).nth(position)
     } else {
-        // From the left all the same: separators that overlap are told apart from there.
+        // From the left here too: that decides which of two overlapping separators counts.
         let parts: Vec<&str> = text.split(separator).collect();
         parts.len().checked_sub(position + 1).map(|place| parts[place])
     };

@@ -41,6 +41,9 @@ fn rewritten(expression: Expr) -> Result<Expr> {
             Some(operator) if !is_subquery(&right) => quantified("matches_all", operator, *left, *right),
             _ => Expr::AllOp { left, compare_op, right },
         },
+        Expr::Substring { substring_from: None, substring_for: None, .. } => {
+            return plan_err!("substring(text) does not exist; write substring(x FROM 1 FOR 3)");
+        }
         Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
             let name = if shorthand { "substr" } else { "substring" };
             let start = substring_from.map_or_else(|| number("1"), |from| *from);

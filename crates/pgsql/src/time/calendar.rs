@@ -11,7 +11,7 @@ pub(crate) const HOUR: i64 = 60 * MINUTE;
 /// Microseconds of a day.
 pub(crate) const DAY: i64 = 24 * HOUR;
 
-/// The first day that PostgreSQL knows, the start of Julian days: 4714-11-24 BC.
+/// The first day that PostgreSQL supports, the start of Julian days: 4714-11-24 BC.
 const FIRST_DAY: i64 = -2_440_588;
 /// The last day that answers can carry: 262142-12-31.
 const LAST_DAY: i64 = 95_026_236;

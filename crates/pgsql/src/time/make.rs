@@ -36,7 +36,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
                     (Some(hour), Some(minute), Some(second)) => {
                         let time = time_of(hour, minute, second)?;
                         if time == DAY {
-                            return exec_err!("time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that instead");
+                            return exec_err!(
+                                "time out of range: 24:00:00; the last time of a day is 23:59:59.999999, write that \
+                                 instead"
+                            );
                         }
                         Ok(Some(time))
                     }

@@ -16,7 +16,8 @@ fn key(expression: Expr) -> Result<Expr> {
     call("interval_cmp_value", vec![expression])
 }
 
-/// `node` so that intervals are ordered by their length. Refused where they would be told apart by their parts.
+/// `node` so that intervals are ordered by their length. Refused where their parts would distinguish intervals of equal
+/// length.
 pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     let refused = || {
         plan_err!(

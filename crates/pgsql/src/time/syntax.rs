@@ -147,7 +147,7 @@ fn typed(data_type: &DataType, value: &Expr) -> Result<Option<Expr>> {
     };
     Ok(digits.map(|digits| {
         let whole = match data_type {
-            DataType::Timestamp(_, zone) => DataType::Timestamp(None, zone.clone()),
+            DataType::Timestamp(_, zone) => DataType::Timestamp(None, *zone),
             _ => DataType::Time(None, TimezoneInfo::None),
         };
         call(name, vec![cast(value.clone(), whole), number(digits.min(6))])

@@ -79,7 +79,7 @@ impl Zone {
     }
 }
 
-/// As a time of chrono; of times that it does not know the nearest.
+/// As a time of chrono; of times outside its range the nearest.
 fn naive(micros: i64) -> NaiveDateTime {
     let nearest = if micros < 0 { DateTime::<chrono::Utc>::MIN_UTC } else { DateTime::<chrono::Utc>::MAX_UTC };
     DateTime::from_timestamp_micros(micros).unwrap_or(nearest).naive_utc()

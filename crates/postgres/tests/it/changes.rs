@@ -1,5 +1,5 @@
-//! Tables, views and types that change between two runs of one statement: names, types and values of an answer are those
-//! of its execution, on every connection that has prepared the statement.
+//! Tables, views and types that change between two runs of one statement: names, types and values of an answer are
+//! those of its execution, on every connection that has prepared the statement.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,8 @@ use crate::shown;
 
 const CONNECTIONS: usize = 3;
 
-/// The tables before each change: one of common types, one with a column that is selected as text, which stands first so
-/// that the types of the others keep their places when one of them goes; and the members of a composite.
+/// The tables before each change: one of common types, one with a column that is selected as text, which stands first
+/// so that the types of the others keep their places when one of them goes; and the members of a composite.
 const TABLES: &str = "
     DROP VIEW IF EXISTS v; DROP TABLE IF EXISTS t, spans, parts; DROP TYPE IF EXISTS part;
     CREATE TABLE t AS SELECT 1 AS id, 100 AS salary, 7 AS bonus;

@@ -39,7 +39,7 @@ fn statements() -> Vec<String> {
 /// The library's own answer, as rows of JSON.
 fn answer_of_library(connection: &Connection, sql: &str) -> Result<Value, rusqlite::Error> {
     let mut statement = connection.prepare(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([])?;
     let mut answer = Vec::new();
     while let Some(row) = rows.next()? {

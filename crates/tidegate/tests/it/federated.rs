@@ -201,9 +201,9 @@ async fn what_is_pushed_down_answers_the_same() {
     ");
     assert_snapshot!(scene.rows("SELECT customer_id, count(*), sum(pages), avg(pages), max(pages) FROM crm.visits GROUP BY customer_id ORDER BY 1").await, @r"
     customer_id,count,sum,avg,max
-    1,2,8,4.0,5
-    2,1,1,1.0,1
-    ,1,8,8.0,8
+    1,2,8,4.0000000000000000000,5
+    2,1,1,1.0000000000000000000,1
+    ,1,8,8.0000000000000000000,8
     ");
     assert_snapshot!(scene.rows("SELECT count(*), sum(pages) FROM crm.visits WHERE pages > 100").await, @r"
     count,sum

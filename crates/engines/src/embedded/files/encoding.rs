@@ -1,10 +1,10 @@
-//! The encoding of a text file: declared by the owner, marked in the file, or certain from its bytes; and its conversion
-//! to UTF-8 while it is read.
+//! The encoding of a text file: declared by the owner, marked in the file, or certain from its bytes; and its
+//! conversion to UTF-8 while it is read.
 //!
 //! Bytes beyond ASCII mean different letters in different encodings, and no statistics tell `è` of Latin-1 from `č` of
-//! Latin-2. So a file that is not UTF-8 is recognised without a declaration only if all of its such bytes are letters that
-//! the encodings of Europe's Latin scripts have in common (`ä`, `é`, `ß`, …), each between letters of ASCII. Where another
-//! byte follows later, reading fails.
+//! Latin-2. So a file that is not UTF-8 is recognised without a declaration only if all of its such bytes are letters
+//! that the encodings of Europe's Latin scripts have in common (`ä`, `é`, `ß`, …), each between letters of ASCII. Where
+//! another byte follows later, reading fails.
 
 use std::io::{self, BufRead, Read};
 

@@ -1,9 +1,9 @@
 //! Which files make which table.
 //!
 //! - A file at the top of a path is a table.
-//! - A folder whose data files are of one kind is one table if a look into them shows that they have the same columns, or
-//!   that one file has those of all others; else, and when they are of several kinds, each file is a table of its own,
-//!   called `folder.file`. The owner may say otherwise (`one_table`).
+//! - A folder whose data files are of one kind is one table if a look into them shows that they have the same columns,
+//!   or that one file has those of all others; else, and when they are of several kinds, each file is a table of its
+//!   own, called `folder.file`. The owner may say otherwise (`one_table`).
 //! - A folder with folders called `key=value` is one table with all files below it, and the keys
 //!   are columns. So is the top of a path when it has such folders, or only files called `part-…`,
 //!   as Spark and others write them.

@@ -1,4 +1,5 @@
-//! Rows whose number of values is not that of the header: how many there are, and what the owner should write about them.
+//! Rows whose number of values is not that of the header: how many there are, and what the owner should write about
+//! them.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -139,7 +140,7 @@ pub(crate) struct TrimmedRows<R> {
 }
 
 impl<R: Read + Send> TrimmedRows<R> {
-    pub(crate) fn new(inner: R, columns: usize, delimiter: u8, quote: u8) -> impl BufRead + Send {
+    pub(crate) fn open(inner: R, columns: usize, delimiter: u8, quote: u8) -> impl BufRead + Send {
         BufReader::new(Self { inner, splitter: Splitter::new(delimiter, quote), columns, values: 1 })
     }
 
@@ -196,7 +197,7 @@ mod tests {
     fn values_beyond_the_last_column_are_left_out() {
         let mut text = String::new();
         let rows = &b"a,b\n1,2,3\n\"x,\n\"\"y\",2,\"z\n\"\n5\" pipe,\n4\n"[..];
-        TrimmedRows::new(rows, 2, b',', b'"').read_to_string(&mut text).unwrap();
+        TrimmedRows::open(rows, 2, b',', b'"').read_to_string(&mut text).unwrap();
         assert_eq!(text, "a,b\n1,2\n\"x,\n\"\"y\",2\n5\" pipe,\n4\n");
     }
 }

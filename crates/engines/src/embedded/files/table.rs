@@ -97,11 +97,14 @@ pub(crate) struct Lesson {
     pub(crate) has_markers: bool,
 }
 
+/// What was learned of each column of one file as it was read last, by the column's name.
+type FileLessons = (Fingerprint, BTreeMap<String, Lesson>);
+
 /// What rows beyond the sample taught about columns: by a file's location, then by a column's name. It counts for the
 /// file that was read, and for that file with more rows.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    files: Mutex<HashMap<String, (Fingerprint, BTreeMap<String, Lesson>)>>,
+    files: Mutex<HashMap<String, FileLessons>>,
     lessons: std::sync::atomic::AtomicU64,
 }
 

@@ -18,6 +18,8 @@ const COLUMNS_SHOWN_MAX: usize = 60;
 
 const DIVISION_BY_ZERO: &str = "division by zero";
 const GUARD_THE_DIVISOR: &str = "Guard the divisor: x / NULLIF(y, 0) gives NULL instead.";
+const INVALID_INPUT: &str = "invalid input syntax";
+const TRY_CAST: &str = "TRY_CAST(x AS type) gives NULL where a value does not fit.";
 /// Where the forms and functions of the SQL are listed.
 const WHICH_SQL: &str = "The SQL is PostgreSQL's; what differs is on the page \"Which SQL is this\" (docs/sql.md).";
 
@@ -42,6 +44,7 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
             Error::new(ErrorKind::Cancelled, NO_LONGER_WANTED)
         }
         DataFusionError::Execution(text) if text == DIVISION_BY_ZERO => invalid(text).with_hint(GUARD_THE_DIVISOR),
+        DataFusionError::Execution(text) if text.starts_with(INVALID_INPUT) => invalid(text).with_hint(TRY_CAST),
         DataFusionError::Execution(text) => invalid(text),
         DataFusionError::ResourcesExhausted(text) => too_large(text),
         DataFusionError::ArrowError(error, _) => of_arrow(error, database),
@@ -121,9 +124,7 @@ fn of_arrow(error: &ArrowError, database: &str) -> Error {
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
     match error {
         ArrowError::DivideByZero => invalid(DIVISION_BY_ZERO).with_hint(GUARD_THE_DIVISOR),
-        ArrowError::CastError(text) | ArrowError::ParseError(text) => {
-            invalid(text).with_hint("TRY_CAST(x AS type) gives NULL where a value does not fit.")
-        }
+        ArrowError::CastError(text) | ArrowError::ParseError(text) => invalid(text).with_hint(TRY_CAST),
         ArrowError::ComputeError(text)
         | ArrowError::ArithmeticOverflow(text)
         | ArrowError::InvalidArgumentError(text)
@@ -205,7 +206,7 @@ fn clean(text: &str, database: &str) -> String {
     for noise in NOISE {
         text = text.replace(noise, "");
     }
-    let text = without_syntax_tree(&text);
+    let text = said_of_arguments(without_syntax_tree(&text));
     let text = text.trim_end_matches(['.', '\n', ' ']);
     with_names_of_sql(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
 }
@@ -215,6 +216,15 @@ fn without_syntax_tree(text: &str) -> &str {
     match text.find(" {") {
         Some(brace) if text.contains("span: Span(") => text[..brace].rsplit_once(' ').map_or("", |(before, _)| before),
         _ => text,
+    }
+}
+
+/// What a function says of its arguments, without `Function 'sum' user-defined coercion failed with:` before it and the
+/// list of signatures behind it.
+fn said_of_arguments(text: &str) -> &str {
+    match text.split_once("user-defined coercion failed with: ") {
+        Some((_, said)) => said.split(". No function matches").next().unwrap_or(said),
+        None => text,
     }
 }
 

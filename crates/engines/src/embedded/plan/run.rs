@@ -63,8 +63,8 @@ pub(super) async fn start(plan: EmbeddedPlan, job: &Arc<Job>) -> Rows {
 }
 
 /// Runs the plan to its end, or until nobody reads. As long as nothing of it is handed over, rows that are too wide for
-/// its batches make it begin anew with shorter ones, and files that are others than those it was made for, or whose rows
-/// taught something about their columns, make it begin anew with another plan.
+/// its batches make it begin anew with shorter ones, and files that are others than those it was made for, or whose
+/// rows taught something about their columns, make it begin anew with another plan.
 async fn pump(mut plan: EmbeddedPlan, batches: BatchSender, begun: oneshot::Sender<SchemaRef>) -> Result<(), Error> {
     let database = plan.database.clone();
     let failed = |error: DataFusionError| errors::error_of(&error, &database);

@@ -1,7 +1,7 @@
 //! UUIDs of Parquet files as text.
 //!
-//! Parquet keeps them as 16 bytes. The table says that the column is text, and what reads a file turns the bytes into the
-//! text that PostgreSQL writes: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
+//! Parquet keeps them as 16 bytes. The table says that the column is text, and what reads a file turns the bytes into
+//! the text that PostgreSQL writes: `a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Each function that the engine offers is run with columns, literals and NULL: none may end in an internal error.
 //!
-//! Which arguments a function takes is found by trying; `tests/differential/calls.txt` has calls of those that take what
-//! cannot be found so.
+//! Which arguments a function takes is found by trying; `tests/differential/calls.txt` has calls of those that take
+//! what cannot be found so.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -19,7 +19,7 @@ const SHRINKING_STEPS_MAX: usize = 60;
 
 /// The same numbers in each run, unless `TIDEGATE_DIFFERENTIAL_SEED` names others.
 fn runner() -> TestRunner {
-    let seed: u64 = setting("_SEED").map_or(15, |seed| seed.parse().expect("the seed is a number"));
+    let seed: u64 = setting("_SEED").map_or(15, |seed| seed.parse().unwrap());
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))

@@ -62,8 +62,7 @@ async fn masks_show_what_they_say_and_everything_computes_with_that() {
     let mut hashes = [(north, "1,3"), (south, "2")];
     hashes.sort();
     let sorted = hashes.iter().map(|(_, ids)| *ids).collect::<Vec<_>>().join("\n");
-    let by_tenant =
-        "SELECT string_agg(id, ',' ORDER BY id) FROM orders WHERE tenant IS NOT NULL GROUP BY tenant ORDER BY tenant";
+    let by_tenant = "SELECT string_agg(id::text, ',' ORDER BY id) FROM orders WHERE tenant IS NOT NULL GROUP BY tenant ORDER BY tenant";
     assert_eq!(limited.rows(by_tenant).await, sorted);
     let refusal = limited.refusal("SELECT at FROM orders").await;
     assert!(refusal.contains("there is no column \"at\"") && !refusal.contains("choices: at"), "{refusal}");

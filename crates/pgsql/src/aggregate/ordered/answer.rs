@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Mode,
 }
 
-/// Fractions at which a value is wanted.
+/// Fractions at which a value is computed.
 #[derive(Debug, Clone)]
 pub(super) enum Fractions {
     One(Option<f64>),

@@ -24,7 +24,7 @@ enum State {
     Look { is_behind: bool, is_negated: bool, inside: Box<Automaton> },
 }
 
-/// An automaton; a state that takes something, or asks something, is followed by the next one.
+/// An automaton; a state that consumes a character or checks a condition is followed by the next one.
 #[derive(Debug)]
 pub(super) struct Automaton {
     states: Vec<State>,
@@ -123,7 +123,7 @@ impl Automaton {
         Ok(self.longest(text, start, end, steps)? == Some(end))
     }
 
-    /// Gives `on_match` the places where a match can end, as long as it says so.
+    /// Calls `on_match` with the places where a match can end, until it returns false.
     fn run(
         &self,
         text: &str,
@@ -132,7 +132,7 @@ impl Automaton {
         steps: &Steps,
         mut on_match: impl FnMut(usize) -> bool,
     ) -> Result<()> {
-        // A look at what is around may come back to the same automaton never, so it is not borrowed twice.
+        // A lookaround never runs the automaton that contains it, so the buffer is not borrowed twice.
         let mut scratch = self.scratch.take();
         scratch.seen.resize(self.states.len(), 0);
         scratch.current.clear();

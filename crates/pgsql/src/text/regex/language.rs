@@ -38,7 +38,7 @@ pub(super) struct Languages {
 
 impl Languages {
     pub(super) fn new(groups: usize) -> Self {
-        Self { groups: vec![Arc::new(Language::Empty); groups + 1] }
+        Self { groups: (0..=groups).map(|_| Arc::new(Language::Empty)).collect() }
     }
 
     pub(super) fn of_alternation(&mut self, alternation: &Alternation) -> Arc<Language> {

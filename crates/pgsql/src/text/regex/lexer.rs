@@ -170,7 +170,7 @@ impl Lexer {
         loop {
             let start = self.at;
             if self.flags.is_expanded {
-                while self.peek().is_some_and(|character| is_space(character)) {
+                while self.peek().is_some_and(is_space) {
                     self.at += 1;
                 }
                 if self.peek() == Some('#') {

@@ -123,7 +123,7 @@ impl Regex {
         Ok(self.find_from(text, 0, false)?.is_some())
     }
 
-    /// The first match that begins at `start` or behind it. Its groups are there if they are asked for.
+    /// The first match that begins at `start` or behind it. Its groups are there if the caller requests them.
     ///
     /// # Errors
     /// When it takes too long.

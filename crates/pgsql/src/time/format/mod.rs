@@ -173,7 +173,7 @@ fn to_timestamp(args: &Arguments) -> Result<ArrayRef> {
 /// A numeric with as many digits behind the point as the pattern has.
 fn number_type(types: &[DataType], values: &[Option<&ScalarValue>]) -> Result<DataType> {
     let digits = match values.get(1) {
-        // Before the values are known only the types are checked.
+        // Without values only the types are checked.
         None => 0,
         Some(Some(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)))) => {
             let pattern = Pattern::parse(text)?;

@@ -56,7 +56,7 @@ pub(super) enum SignPlace {
     After,
 }
 
-/// A pattern, and what it says as a whole.
+/// A pattern, and the properties of the whole.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pattern {
     pub(super) nodes: Vec<Node<NumberField>>,

@@ -89,8 +89,8 @@ fn write_roman(digits: &str, is_negative: bool, is_upper: bool, pattern: &Patter
     }
 }
 
-/// Digits behind the point that a pattern wants.
-fn wanted(pattern: &Pattern) -> usize {
+/// How many digits a pattern has behind the point.
+fn digits_after_point(pattern: &Pattern) -> usize {
     if pattern.roman.is_some() { 0 } else { pattern.after }
 }
 
@@ -102,7 +102,7 @@ fn of_decimal(value: i128, scale: usize, pattern: &Pattern) -> Result<(String, b
     }
     // `V` moves the point.
     let point = scale as i64 - pattern.shift as i64;
-    let after = wanted(pattern);
+    let after = digits_after_point(pattern);
     let surplus = point - after as i64;
     if surplus > 0 {
         digits = rounded(&digits, usize::try_from(surplus).unwrap_or(0));
@@ -167,7 +167,7 @@ fn of_float(value: f64, precision: usize, pattern: &Pattern) -> Result<(String, 
     }
     let shifted = value.abs() * 10_f64.powi(i32::try_from(pattern.shift).unwrap_or(0));
     let whole = format!("{shifted:.0}").len();
-    let after = wanted(pattern).min(precision.saturating_sub(whole));
+    let after = digits_after_point(pattern).min(precision.saturating_sub(whole));
     Ok((format!("{shifted:.after$}"), is_negative))
 }
 

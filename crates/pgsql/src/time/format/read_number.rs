@@ -68,10 +68,10 @@ impl Reader<'_> {
                 self.digit(node.field);
                 self.at += 1;
             }
-            NumberField::Comma | NumberField::Group => {
-                if self.current() == Some(',') && (self.was_read || !self.pattern.is_filled || self.before > 0) {
-                    self.at += 1;
-                }
+            NumberField::Comma | NumberField::Group
+                if self.current() == Some(',') && (self.was_read || !self.pattern.is_filled || self.before > 0) =>
+            {
+                self.at += 1;
             }
             NumberField::Currency => self.skip_other(1),
             NumberField::Ordinal { .. } => self.skip_other(2),
@@ -103,7 +103,7 @@ impl Reader<'_> {
         }
         if self.sign.is_none() && field != NumberField::Point && self.before + self.after == 0 {
             let is_open = pattern.has_brackets && self.current() == Some('<');
-            if pattern.has_locale_sign && pattern.sign_place == SignPlace::Before || !pattern.has_locale_sign {
+            if !pattern.has_locale_sign || pattern.sign_place == SignPlace::Before {
                 match self.current() {
                     Some('-') => self.take_sign('-'),
                     Some('+') => self.take_sign('+'),

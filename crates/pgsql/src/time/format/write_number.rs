@@ -10,9 +10,7 @@ pub(super) fn write(digits: &str, is_negative: bool, pattern: &Pattern, out: &mu
     let (digits, spaces) = if whole > pattern.before {
         // It does not fit.
         let mut marks = "#".repeat(pattern.before + pattern.after + 1);
-        if pattern.after + 1 <= marks.len() {
-            marks.replace_range(pattern.before..=pattern.before, ".");
-        }
+        marks.replace_range(pattern.before..=pattern.before, ".");
         (marks, 0)
     } else {
         (digits.to_owned(), pattern.before - whole)
@@ -30,7 +28,7 @@ struct Writer<'a> {
     next: usize,
     is_negative: bool,
     is_sign_written: bool,
-    /// Whether brackets are wanted.
+    /// Whether the pattern has brackets.
     has_brackets: bool,
     zero_start: usize,
     /// Digits of the pattern before the first of the number.
@@ -48,7 +46,7 @@ impl<'a> Writer<'a> {
     fn new(number: Vec<u8>, is_negative: bool, spaces: usize, pattern: &'a Pattern) -> Self {
         let mut has_brackets = pattern.has_brackets;
         let is_sign_written = if pattern.has_plus || pattern.has_minus {
-            !(pattern.has_plus && !pattern.has_minus)
+            !pattern.has_plus || pattern.has_minus
         } else {
             if !is_negative && pattern.is_filled {
                 has_brackets = false;

@@ -50,7 +50,8 @@ fn times() {
         ("12:05 am", "00:05:00"),
         (
             "23:59:60",
-            "error: Execution error: time out of range: \"23:59:60\"; the last time of a day is 23:59:59.999999, write that instead",
+            "error: Execution error: time out of range: \"23:59:60\"; the last time of a day is 23:59:59.999999, \
+             write that instead",
         ),
         ("070809", "07:08:09"),
         ("0708", "07:08:00"),

@@ -134,8 +134,8 @@ pub(crate) struct TableEntry {
     pub(crate) quote: Option<String>,
     /// Whether the first line names the columns; it does unless its values are like those of the rows below it.
     pub(crate) header: Option<bool>,
-    /// The text that means null in every column, or several, beside the empty one. Without it, N/A, NA, n/a, NULL, -, \\N
-    /// and the like do in columns whose other values have a type.
+    /// The text that means null in every column, or several, beside the empty one. Without it, N/A, NA, n/a, NULL, -,
+    /// \\N and the like do in columns whose other values have a type.
     pub(crate) null: Option<OneOrManyTexts>,
     /// What stands before the fraction of a number: one character; a point unless said.
     pub(crate) decimal: Option<String>,

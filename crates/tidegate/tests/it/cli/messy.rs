@@ -24,7 +24,7 @@ fn a_type_that_changes_late_fails_no_question_of_the_command_line() {
 #[test]
 fn serve_says_what_it_merged_and_warns_of_what_it_skips() {
     let mut server = Server::start(tidegate().args(["serve", "--listen", "127.0.0.1:0", "--log", "info"]).arg(messy()));
-    for words in ["orders is one table", "the 2 files of mixed are tables of their own", "skipped shop.db: SQLite"] {
+    for words in ["the 2 files of mixed are tables of their own", "orders is one table", "skipped shop.db: SQLite"] {
         server.says(words);
     }
     assert!(server.says("skipped manual.pdf").contains("WARN"));

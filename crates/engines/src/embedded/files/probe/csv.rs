@@ -1,9 +1,9 @@
-//! CSV: the encoding from its bytes, the delimiter from the first line, the names from the header, the types from sampled
-//! rows.
+//! CSV: the encoding from its bytes, the delimiter from the first line, the names from the header, the types from
+//! sampled rows.
 //!
 //! The first line is the header unless its values have the types of the rows below it. Types are guessed from the first
-//! rows and, in large files, from some rows further on; a row beyond them that does not fit is found by the reader, which
-//! widens the column, and the statement begins anew.
+//! rows and, in large files, from some rows further on; a row beyond them that does not fit is found by the reader,
+//! which widens the column, and the statement begins anew.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -244,7 +244,7 @@ pub(crate) fn rows_of(
     dialect: &CsvDialect,
 ) -> Box<dyn BufRead + Send> {
     match dialect.ragged {
-        Some(RaggedRows::Trim) => Box::new(TrimmedRows::new(text, columns, dialect.delimiter, dialect.quote)),
+        Some(RaggedRows::Trim) => Box::new(TrimmedRows::open(text, columns, dialect.delimiter, dialect.quote)),
         _ => Box::new(text),
     }
 }

@@ -54,8 +54,8 @@ impl ColumnTypes {
         self.marked.iter().filter(has_type).filter_map(|position| names.get(*position))
     }
 
-    /// Whether `first`, the values of the first line, are values of the columns and no names for them: there are columns
-    /// with a type, and in all of these it fits.
+    /// Whether `first`, the values of the first line, are values of the columns and no names for them: there are
+    /// columns with a type, and in all of these it fits.
     pub(super) fn include(&self, first: &[String]) -> bool {
         let typed =
             || self.types.iter().zip(first).filter(|(kind, _)| !matches!(kind, DataType::Utf8 | DataType::Null));

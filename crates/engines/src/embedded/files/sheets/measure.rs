@@ -39,8 +39,8 @@ pub(super) fn check(file: &mut File, format: WorkbookFormat) -> Result<(), Strin
     Ok(())
 }
 
-/// The cells of the sheets of an `.ods` file at most: of each row that is not empty as many as its last filled one is far,
-/// as often as the row is repeated.
+/// The cells of the sheets of an `.ods` file at most: of each row that is not empty as many as its last filled one is
+/// far, as often as the row is repeated.
 fn cells_of(content: &[u8]) -> usize {
     let (mut cells, mut row_repeats, mut column, mut last_filled) = (0_usize, 1, 0_usize, 0);
     for tag in content.split(|byte| *byte == b'<').skip(1) {

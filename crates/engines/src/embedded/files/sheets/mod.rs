@@ -1,8 +1,8 @@
 //! Workbooks (`.xlsx`, `.ods`): each visible sheet with cells is a table.
 //!
-//! A workbook is a compressed archive that must be unpacked to be read, and a few bytes of it may stand for terabytes. So it
-//! is measured before it is read: its unpacked bytes, and the cells of each sheet. Workbooks are read one at a time. A
-//! sheet is read whole, which is why larger ones are refused.
+//! A workbook is a compressed archive that must be unpacked to be read, and a few bytes of it may stand for terabytes.
+//! So it is measured before it is read: its unpacked bytes, and the cells of each sheet. Workbooks are read one at a
+//! time. A sheet is read whole, which is why larger ones are refused.
 
 mod columns;
 mod measure;

@@ -1,0 +1,97 @@
+//! `?` as a placeholder, which PostgreSQL's words take for an operator of JSON.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// `tokens` with each `?` as a placeholder that does not stand between two operands.
+pub(crate) fn with_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut ends_operand = false;
+    for place in 0..tokens.len() {
+        if matches!(tokens[place].token, Token::Whitespace(_)) {
+            continue;
+        }
+        if tokens[place].token == Token::Question {
+            let next =
+                tokens[place + 1..].iter().map(|next| &next.token).find(|next| !matches!(next, Token::Whitespace(_)));
+            if !(ends_operand && next.is_some_and(begins_operand)) {
+                tokens[place].token = Token::Placeholder("?".to_owned());
+            }
+        }
+        ends_operand = is_end_of_operand(&tokens[place].token);
+    }
+    tokens
+}
+
+/// Words after which an operand begins.
+const BEFORE_OPERANDS: &[Keyword] = &[
+    Keyword::ALL,
+    Keyword::AND,
+    Keyword::ANY,
+    Keyword::BETWEEN,
+    Keyword::BY,
+    Keyword::CASE,
+    Keyword::DISTINCT,
+    Keyword::ELSE,
+    Keyword::ESCAPE,
+    Keyword::FIRST,
+    Keyword::FROM,
+    Keyword::HAVING,
+    Keyword::ILIKE,
+    Keyword::IN,
+    Keyword::LIKE,
+    Keyword::LIMIT,
+    Keyword::NEXT,
+    Keyword::NOT,
+    Keyword::OFFSET,
+    Keyword::ON,
+    Keyword::OR,
+    Keyword::SELECT,
+    Keyword::THEN,
+    Keyword::TO,
+    Keyword::VALUES,
+    Keyword::WHEN,
+    Keyword::WHERE,
+];
+
+fn is_end_of_operand(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => word.quote_style.is_some() || !BEFORE_OPERANDS.contains(&word.keyword),
+        Token::RParen | Token::RBracket | Token::Number(..) | Token::Placeholder(_) => true,
+        other => is_text(other),
+    }
+}
+
+/// Whether an operand of the operator may begin here: a key, or an expression of one.
+fn begins_operand(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => word.quote_style.is_some() || word.keyword == Keyword::NoKeyword,
+        Token::LParen | Token::Placeholder(_) | Token::Question => true,
+        other => is_text(other),
+    }
+}
+
+fn is_text(token: &Token) -> bool {
+    matches!(token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+
+    fn placeholders(sql: &str) -> usize {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+        let tokens = with_placeholders(tokens);
+        tokens.iter().filter(|token| matches!(token.token, Token::Placeholder(_))).count()
+    }
+
+    #[test]
+    fn an_operator_stands_between_operands() {
+        assert_eq!(placeholders("SELECT * FROM t WHERE id IN (?, ?) AND a = ? LIMIT ? OFFSET ?"), 5);
+        assert_eq!(placeholders("SELECT ? WHERE ? = a AND a BETWEEN ? AND ?"), 4);
+        assert_eq!(placeholders("SELECT doc ? 'a', doc -> 'b' ? key, (doc) ? ('a') FROM t"), 0);
+        assert_eq!(placeholders("SELECT doc ? ? FROM t WHERE data ? 'x'"), 1);
+    }
+}
