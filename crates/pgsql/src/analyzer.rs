@@ -10,7 +10,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, cast, correlated, json, number, time};
+use crate::{aggregate, array, cast, correlated, json, number, time};
 
 /// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
 /// arithmetic get their meaning.
@@ -72,13 +72,16 @@ impl AnalyzerRule for PostgresMeaning {
 fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = schema_of(&node)?;
     let names = NamePreserver::new(&node);
-    let node = time::ordered(json::ordered(node, &schema)?, &schema)?;
+    let node = array::ordered(time::ordered(json::ordered(node, &schema)?, &schema)?, &schema);
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
-        let meant = expression.transform_up(|expression| in_expression(expression, &schema))?;
+        let meant = expression.transform_up(|expression| {
+            array::order_within(expression, &schema).transform_data(|expression| in_expression(expression, &schema))
+        })?;
         Ok(meant.update_data(|expression| name.restore(expression)))
     })?;
-    if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema) } else { Ok(rewritten) }
+    let rewritten = if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema)? } else { rewritten };
+    rewritten.map_data(json::grouped)
 }
 
 fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

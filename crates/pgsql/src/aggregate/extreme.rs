@@ -1,4 +1,4 @@
-//! `min` and `max`: of intervals by their length, of booleans refused.
+//! `min` and `max`: of intervals by their length, of floats with NaN as the greatest, of booleans refused.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     StatisticsArgs,
 };
 
+use super::float_extreme;
 use super::ordered::interval_length;
 
 pub(super) fn functions() -> Vec<AggregateUDF> {
@@ -21,7 +22,7 @@ pub(super) fn functions() -> Vec<AggregateUDF> {
     vec![function(min_udaf(), Ordering::Less), function(max_udaf(), Ordering::Greater)]
 }
 
-/// DataFusion's function, but for intervals and booleans.
+/// DataFusion's function, but for intervals, floats and booleans.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Extreme {
     inner: Arc<AggregateUDF>,
@@ -31,6 +32,10 @@ struct Extreme {
 
 fn is_interval(args: &AccumulatorArgs) -> bool {
     matches!(args.return_field.data_type(), DataType::Interval(_))
+}
+
+fn is_float(args: &AccumulatorArgs) -> bool {
+    float_extreme::is_float(args.return_field.data_type())
 }
 
 impl AggregateUDFImpl for Extreme {
@@ -70,6 +75,8 @@ impl AggregateUDFImpl for Extreme {
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         if is_interval(&args) {
             Ok(Box::new(ExtremeInterval { wanted: self.wanted, extreme: None }))
+        } else if is_float(&args) {
+            Ok(float_extreme::accumulator(args.return_field.data_type(), self.wanted))
         } else {
             self.inner.accumulator(args)
         }
@@ -90,6 +97,9 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        if is_float(&args) {
+            return Ok(float_extreme::groups(args.return_field.data_type(), self.wanted));
+        }
         self.inner.create_groups_accumulator(args)
     }
 
@@ -106,8 +116,13 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
-        // Statistics order intervals as DataFusion does.
-        if matches!(args.return_type, DataType::Interval(_)) { None } else { self.inner.value_from_stats(args) }
+        // Statistics order intervals as DataFusion does, and leave NaN out.
+        let is_left_out = self.wanted == Ordering::Greater && float_extreme::is_float(args.return_type);
+        if is_left_out || matches!(args.return_type, DataType::Interval(_)) {
+            None
+        } else {
+            self.inner.value_from_stats(args)
+        }
     }
 
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {

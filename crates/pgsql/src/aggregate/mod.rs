@@ -5,6 +5,7 @@
 
 mod average;
 mod extreme;
+mod float_extreme;
 mod frame;
 mod grouping_sets;
 mod hypothetical;

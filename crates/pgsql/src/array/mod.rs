@@ -3,8 +3,10 @@
 mod compare;
 mod edit;
 mod element;
+mod flat;
 mod function;
 mod operator;
+mod order;
 mod quantified;
 mod search;
 mod shape;
@@ -15,7 +17,9 @@ mod values;
 
 use datafusion::logical_expr::ScalarUDF;
 
+pub(crate) use flat::with_one_dimension;
 pub(crate) use operator::plan_operator;
+pub(crate) use order::{order_within, ordered};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
 pub(crate) use text::{input, output, text_lists};
 pub(crate) use values::type_literals;
@@ -24,6 +28,7 @@ pub(crate) use values::type_literals;
 pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = edit::functions();
     functions.extend(element::functions());
+    functions.push(flat::function());
     functions.extend(quantified::functions());
     functions.extend(search::functions());
     functions.extend(shape::functions());

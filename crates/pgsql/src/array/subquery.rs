@@ -2,8 +2,8 @@
 
 use datafusion::common::{Result, not_impl_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
+    Distinct, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -51,8 +51,25 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
         }
         return Ok(in_place(query, value, order));
     }
-    select.projection[0] = SelectItem::ExprWithAlias { expr: value, alias: Ident::new(COLUMN) };
-    over(&query)
+    let is_distinct = matches!(select.distinct, Some(Distinct::Distinct));
+    select.projection[0] = SelectItem::ExprWithAlias { expr: value.clone(), alias: Ident::new(COLUMN) };
+    // The order is repeated outside: rows of a subquery of an outer row come in any order.
+    if let Some(OrderBy { kind: OrderByKind::Expressions(expressions), .. }) = &mut query.order_by {
+        for (index, by) in expressions.iter_mut().enumerate() {
+            let mut name = Ident::new(COLUMN);
+            if !(by.expr == value || is_column(&by.expr, alias.as_deref())) {
+                if is_distinct {
+                    return not_impl_err!("for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+                }
+                name = Ident::new(format!("{COLUMN}_order_{index}"));
+                let key = SelectItem::ExprWithAlias { expr: by.expr.clone(), alias: name.clone() };
+                select.projection.push(key);
+            }
+            by.expr = Expr::Identifier(name);
+            order.push(by.clone());
+        }
+    }
+    over(&query, &order)
 }
 
 /// Whether `by` is the one column: by its number or its name.
@@ -85,11 +102,20 @@ fn list_of(value: &Expr) -> Option<Expr> {
     }
 }
 
-/// The rows of `query` are collected as they come.
-fn over(query: &Query) -> Result<Expr> {
-    let text = format!("(SELECT array_agg({COLUMN}) FROM ({query}) AS subquery)");
-    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text)?;
-    Ok(call("array_of_subquery", vec![parser.parse_expr()?]))
+/// The rows of `query` are collected, by `order` or as they come.
+fn over(query: &Query, order: &[OrderByExpr]) -> Result<Expr> {
+    let order: Vec<String> = order.iter().map(ToString::to_string).collect();
+    let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {}", order.join(", ")) };
+    let text = format!("(SELECT array_agg({COLUMN}{order}) FROM (SELECT 1) AS subquery)");
+    let mut collected = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text)?.parse_expr()?;
+    // Put in as it is: names of functions that were rewritten are not parsed again.
+    if let Expr::Subquery(outer) = &mut collected
+        && let SetExpr::Select(select) = outer.body.as_mut()
+        && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
+    {
+        **subquery = query.clone();
+    }
+    Ok(call("array_of_subquery", vec![collected]))
 }
 
 fn is_grouped(select: &datafusion::sql::sqlparser::ast::Select) -> bool {

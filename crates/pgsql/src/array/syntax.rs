@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
 };
 
+use super::flat;
 use super::quantified::FUNCTIONS;
 use crate::syntax::{call, is_named};
 
@@ -22,6 +23,8 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
         Expr::Function(function) => {
             if is_named(&function.name, "array_agg") {
                 sort_distinct(function);
+            } else if is_named(&function.name, "unnest") {
+                flat::rewrite_unnest(function);
             }
             of_subquery(function)?
         }

@@ -5,6 +5,7 @@ mod document;
 mod elements;
 pub(crate) mod function;
 mod get;
+mod group;
 mod input;
 pub(crate) mod kind;
 mod modify;
@@ -25,6 +26,7 @@ mod value;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use get::elements_at;
+pub(crate) use group::grouped;
 pub(crate) use input::numbers;
 pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert, ordered, shown};

@@ -34,13 +34,17 @@ pub(crate) fn convert(expression: Expr, schema: &DFSchema) -> Result<Transformed
             Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)), list, negated })))
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
-            let changed = order_by_keys(&mut params.order_by, schema)?;
+            let mut changed = order_by_keys(&mut params.order_by, schema)?;
+            if params.distinct && func.name() == "count" {
+                changed |= compare_by_keys(&mut params.args, schema);
+            }
             let expression = Expr::AggregateFunction(AggregateFunction { func, params });
             Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
         }
         Expr::WindowFunction(function) => {
             let WindowFunction { fun, mut params } = *function;
-            let changed = order_by_keys(&mut params.order_by, schema)?;
+            let mut changed = order_by_keys(&mut params.order_by, schema)?;
+            changed |= compare_by_keys(&mut params.partition_by, schema);
             let expression = Expr::from(WindowFunction { fun, params });
             Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
         }
@@ -53,7 +57,7 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
+pub(super) fn kind_in(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
     expression.get_type(schema).ok().and_then(|data_type| kind_of(&data_type))
 }
 
@@ -92,12 +96,31 @@ fn order_by_keys(sorts: &mut [Sort], schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
+/// Puts the key of order in place of documents that are told apart. Whether any was.
+fn compare_by_keys(values: &mut [Expr], schema: &DFSchema) -> bool {
+    let mut changed = false;
+    for value in values.iter_mut().filter(|value| kind_in(value, schema) == Some(Kind::Jsonb)) {
+        *value = call(ops::sort_key(), vec![value.clone()]);
+        changed = true;
+    }
+    changed
+}
+
 /// `node` so that documents are ordered as `jsonb` is. Refused where PostgreSQL has no order or equality.
 pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::Sort(mut sort) => {
             order_by_keys(&mut sort.expr, schema)?;
             Ok(LogicalPlan::Sort(sort))
+        }
+        LogicalPlan::Join(mut join) => {
+            for (left, right) in &mut join.on {
+                if kind_in(left, schema) == Some(Kind::Jsonb) && kind_in(right, schema) == Some(Kind::Jsonb) {
+                    *left = call(ops::sort_key(), vec![left.clone()]);
+                    *right = call(ops::sort_key(), vec![right.clone()]);
+                }
+            }
+            Ok(LogicalPlan::Join(join))
         }
         LogicalPlan::Aggregate(aggregate) => {
             if aggregate.group_expr.iter().any(|group| kind_in(group, schema) == Some(Kind::Json)) {

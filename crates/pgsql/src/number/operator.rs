@@ -122,6 +122,9 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         let power = float::functions().into_iter().find(|function| function.name() == "power");
         return Ok(power.map(|power: ScalarUDF| power.call(vec![(*left).clone(), (*right).clone()])));
     }
+    if let Some(shifted) = shifted_literal(operands) {
+        return Ok(Some(shifted));
+    }
     let Some(operator) = operator(op) else { return Ok(None) };
     let (left, right) = match (is_number(left_type), is_number(right_type)) {
         (true, true) => ((*left).clone(), (*right).clone()),
@@ -146,6 +149,26 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         return Ok(Some(product));
     }
     Ok(Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right)))))
+}
+
+/// A literal of PostgreSQL's type integer that is shifted: of its 32 bits, by the distance modulo 32.
+fn shifted_literal(operands: &Operands<'_>) -> Option<Expr> {
+    let (value, distance) = (integer_literal(operands.left)?, integer_literal(operands.right)?);
+    let distance = distance.cast_unsigned();
+    let shifted = match operands.op {
+        BinaryOperator::PGBitwiseShiftLeft => value.wrapping_shl(distance),
+        BinaryOperator::PGBitwiseShiftRight => value.wrapping_shr(distance),
+        _ => return None,
+    };
+    Some(Expr::Literal(ScalarValue::Int64(Some(i64::from(shifted))), None))
+}
+
+fn integer_literal(operand: &Expr) -> Option<i32> {
+    match operand {
+        Expr::Literal(ScalarValue::Int64(Some(value)), _) => i32::try_from(*value).ok(),
+        Expr::Negative(operand) => integer_literal(operand)?.checked_neg(),
+        _ => None,
+    }
 }
 
 /// A string literal beside a number is a number; any other text is none.

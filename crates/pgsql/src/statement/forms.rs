@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::ast::{
     Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::refused;
 use super::set_returning::{list_function, set_returning};
+use super::{merged, refused};
 use crate::syntax::call;
 
 /// Rewrites `query` itself, not those inside of it.
@@ -52,6 +52,8 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
 
 fn rewrite_select(select: &mut Select) -> Result<()> {
     refused::check_joins(select)?;
+    refused::check_counts(select)?;
+    merged::expand_wildcards(select);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, Visit
 
 mod aliases;
 mod forms;
+mod merged;
 mod names;
 mod parse;
 mod refused;
@@ -32,6 +33,7 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
+        refused::check_records(&query.body)?;
         aliases::name_columns(query);
     }
     broken_off(VisitMut::visit(statement, &mut Syntax))

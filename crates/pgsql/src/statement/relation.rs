@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
 use datafusion::common::{NullHandling, UnnestOptions};
 use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
-use datafusion::functions_nested::expr_fn::{cardinality, gen_series};
+use datafusion::functions_nested::expr_fn::{array_length, gen_series};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::sample;
 use super::set_returning::{list_function, set_returning};
+use crate::array;
 use crate::syntax::call;
 
 /// Plans set-returning functions, samples, and aliases for some of a table's columns.
@@ -107,7 +108,7 @@ impl Call {
         let mut lists = Vec::new();
         if self.function == "unnest" {
             for array in &self.args {
-                lists.push(context.sql_to_expr(array.clone(), &none)?);
+                lists.push(array::with_one_dimension(context.sql_to_expr(array.clone(), &none)?));
             }
         } else {
             lists.push(context.sql_to_expr(call(&list_function(&self.function), self.args.clone()), &none)?);
@@ -195,6 +196,8 @@ impl Call {
 
 /// The positions of the longest of `lists`, from 1.
 fn positions(lists: &[Expr]) -> Expr {
-    let lengths = lists.iter().map(|list| coalesce(vec![cast(cardinality(list.clone()), DataType::Int64), lit(0_i64)]));
+    // Not their cardinality, which counts the elements of elements too.
+    let lengths =
+        lists.iter().map(|list| coalesce(vec![cast(array_length(list.clone()), DataType::Int64), lit(0_i64)]));
     gen_series(lit(1_i64), greatest(lengths.collect()), lit(1_i64))
 }

@@ -1,0 +1,110 @@
+//! The order of arrays: element by element, then by length. NULLs within them are greater than values.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BinaryBuilder};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, Sort};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
+
+use super::function::{Comparer, item_of, list_of, lists, range, require_item};
+use crate::json::function::{Call, Function, call, check_bytes};
+
+/// `node` so that arrays are ordered as PostgreSQL orders them, whatever NULLS FIRST says of NULL itself.
+pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
+    match node {
+        LogicalPlan::Sort(mut sort) => {
+            order_by_keys(&mut sort.expr, schema);
+            LogicalPlan::Sort(sort)
+        }
+        // Joins on arrays compare their smallest and greatest too, in another order.
+        LogicalPlan::Join(mut join) => {
+            for (left, right) in &mut join.on {
+                if is_array(left, schema) && is_array(right, schema) {
+                    *left = key(left.clone());
+                    *right = key(right.clone());
+                }
+            }
+            LogicalPlan::Join(join)
+        }
+        other => other,
+    }
+}
+
+fn is_array(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.get_type(schema).is_ok_and(|data_type| item_of(&data_type).is_some())
+}
+
+fn key(array: Expr) -> Expr {
+    call(sort_key(), vec![array])
+}
+
+/// The same for the order within windows and aggregates, and for comparisons that joins are made of.
+pub(crate) fn order_within(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    use Operator::{IsDistinctFrom, IsNotDistinctFrom};
+    let has_arrays = match &mut expression {
+        Expr::WindowFunction(window) => order_by_keys(&mut window.params.order_by, schema),
+        // Distinct values are ordered by themselves alone.
+        Expr::AggregateFunction(AggregateFunction { params, .. }) if !params.distinct => {
+            order_by_keys(&mut params.order_by, schema)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: IsDistinctFrom | IsNotDistinctFrom, right })
+            if is_array(left, schema) && is_array(right, schema) =>
+        {
+            **left = key(left.as_ref().clone());
+            **right = key(right.as_ref().clone());
+            true
+        }
+        _ => false,
+    };
+    if has_arrays { Transformed::yes(expression) } else { Transformed::no(expression) }
+}
+
+/// Puts keys of order in place of arrays. Whether there was any.
+fn order_by_keys(orders: &mut [Sort], schema: &DFSchema) -> bool {
+    let mut has_arrays = false;
+    for order in orders {
+        if is_array(&order.expr, schema) {
+            order.expr = key(order.expr.clone());
+            has_arrays = true;
+        }
+    }
+    has_arrays
+}
+
+/// Bytes in the order of arrays.
+fn sort_key() -> ScalarUDF {
+    Function::new(
+        "array_sort_key",
+        |types| types.iter().map(|array| Ok(list_of(require_item("array_sort_key", array)?))).collect(),
+        |_| Ok(DataType::Binary),
+        keys,
+    )
+}
+
+/// Before each element stands a one, and at the end a zero, so that the shorter array is first.
+fn keys(call: &Call<'_>) -> Result<ArrayRef> {
+    let list = lists(call, 0)?;
+    let elements = Comparer::new(&list.value_type())?.rows(list.values())?;
+    let mut keys = BinaryBuilder::new();
+    let mut bytes = 0;
+    let mut key = Vec::new();
+    for row in 0..call.rows {
+        if list.is_null(row) {
+            keys.append_null();
+            continue;
+        }
+        key.clear();
+        for place in range(&list, row) {
+            key.push(1);
+            key.extend_from_slice(elements.row(place).as_ref());
+        }
+        key.push(0);
+        bytes += key.len();
+        check_bytes(bytes)?;
+        keys.append_value(&key);
+    }
+    Ok(Arc::new(keys.finish()))
+}
