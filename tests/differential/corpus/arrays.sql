@@ -8,7 +8,9 @@ SELECT ARRAY[[1, 2], [3, 4]] AS nested, '{{a,b},{c,d}}'::text[] AS nested_text;
 SELECT ARRAY[1, 2]::text[] AS to_text, ARRAY['1', '2']::int[] AS to_int, ARRAY[1, 2.5, 3] AS mixed,
   ARRAY[date '2013-01-31', '2013-02-28'] AS dates;
 SELECT ARRAY[1, 2, NULL]::text AS as_text, ARRAY['a,b', 'c"d', '', 'null']::text AS quoted,
-  ARRAY[1.50, 2]::text AS numbers;
+  ARRAY[1.50, 2.00]::text AS numbers;
+-- refused: the numbers of an array have one scale
+SELECT ARRAY[1.50, 2]::text AS numbers;
 SELECT int4s, '{10,20}'::bigint[] AS big
 FROM (SELECT ARRAY(SELECT g * g FROM generate_series(1, 5) AS g ORDER BY g)) AS v (int4s);
 SELECT ARRAY(SELECT carrier FROM airlines ORDER BY carrier LIMIT 4) AS carriers,
@@ -198,3 +200,14 @@ WHERE note IS NOT NULL ORDER BY order_id LIMIT 4;
 SELECT id, name FROM employees WHERE id = ANY (ARRAY(SELECT manager_id FROM employees WHERE dept = 'Sales'))
 ORDER BY id;
 SELECT array_agg(ARRAY[a, b] ORDER BY b DESC) AS pairs FROM (VALUES (1, 2), (3, 4)) AS v (a, b);
+
+-- Order, joins and groups of arrays.
+SELECT id FROM arrays ORDER BY ta DESC, id;
+SELECT id, row_number() OVER (ORDER BY ia, id) AS place FROM arrays ORDER BY id;
+SELECT a.id, b.id AS other FROM arrays AS a JOIN arrays AS b ON a.ia IS NOT DISTINCT FROM b.ia ORDER BY a.id, b.id;
+SELECT a.id, b.id AS other FROM arrays AS a JOIN arrays AS b USING (ia) ORDER BY a.id, b.id;
+SELECT ia FROM arrays INTERSECT SELECT ia FROM arrays ORDER BY ia;
+SELECT x, n FROM unnest(ARRAY[[1, 2], [3, 4]]) WITH ORDINALITY AS t (x, n) ORDER BY n;
+SELECT id, ARRAY(SELECT u FROM unnest(ia) AS u ORDER BY u DESC NULLS LAST LIMIT 2) AS largest FROM arrays ORDER BY id;
+SELECT id, ARRAY(SELECT u FROM unnest(ia) AS u GROUP BY u ORDER BY count(*) DESC, u) AS common FROM arrays ORDER BY id;
+SELECT ARRAY(SELECT unnest(ia) AS x ORDER BY x DESC) FROM arrays ORDER BY id;

@@ -273,3 +273,10 @@ SELECT event_id, json_extract_path_text(payload::json, 'user', 'plan') AS plan,
 SELECT x.page, sum(x.ms) AS ms FROM events, jsonb_to_record(payload::jsonb) AS x (page text, ms int)
 WHERE payload IS NOT NULL GROUP BY x.page ORDER BY x.page;
 SELECT j.key, count(*) AS n FROM events, jsonb_each(payload::jsonb) AS j GROUP BY j.key ORDER BY j.key;
+
+-- Equal documents that are written otherwise.
+SELECT count(*) AS n FROM (VALUES ('1'::jsonb), ('1.0'), ('2')) AS v (d) GROUP BY d ORDER BY n;
+SELECT count(DISTINCT d) AS n FROM (VALUES ('1'::jsonb), ('1.0'), ('2')) AS v (d);
+SELECT count(*) OVER (PARTITION BY d) AS n FROM (VALUES ('1'::jsonb), ('1.0'), ('2')) AS v (d) ORDER BY d;
+SELECT '1'::jsonb AS d INTERSECT SELECT '1.0'::jsonb;
+SELECT x FROM (VALUES ('1'::jsonb, 5)) AS l (d, x) JOIN (VALUES ('1.0'::jsonb)) AS r (d) USING (d);

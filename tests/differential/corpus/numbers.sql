@@ -256,3 +256,10 @@ SELECT to_char(unit_price, 'FM99990.00') AS price, to_char(discount * 100, 'FM99
   to_char(order_id, 'FM000000000') AS id FROM orders ORDER BY order_id LIMIT 8;
 SELECT to_char(credit, '99,999.99S') AS s, to_char(credit, '99999.99PR') AS pr,
   to_char(credit, '$99999.9') AS dollars FROM customers WHERE customer_id < 8 ORDER BY customer_id;
+
+-- NaN is the greatest value.
+SELECT id % 3 AS part, max(d), min(d), max(r), min(r) FROM floats GROUP BY 1 ORDER BY 1;
+SELECT max(d), min(d) FROM floats WHERE id = 1;
+SELECT max(d), min(d) FROM floats WHERE d = '-Infinity';
+SELECT id, max(d) OVER (ORDER BY id ROWS 2 PRECEDING), min(d) OVER (ORDER BY id ROWS 2 PRECEDING) FROM floats ORDER BY id;
+SELECT 1 >> 32 AS around, -1 << 3 AS negative, 256 >> 33 AS right_shift;

@@ -267,7 +267,9 @@ SELECT max(x), min(x) AS "min", sum(x) + 1, coalesce(max(x), 0), max(x)::text FR
 SELECT CASE WHEN true THEN 1 END, CASE WHEN true THEN 1 ELSE dep END FROM (VALUES (2)) AS v (dep);
 SELECT extract(year FROM date '2013-05-06'), date_part('month', date '2013-05-06'), date '2013-05-06',
   interval '1 day', true;
-SELECT (SELECT 5 AS five), (SELECT max(id) FROM employees), EXISTS (SELECT 1), ARRAY[1], ARRAY(SELECT 1), ROW(1);
+SELECT (SELECT 5 AS five), (SELECT max(id) FROM employees), EXISTS (SELECT 1), ARRAY[1], ARRAY(SELECT 1);
+-- refused: rows as columns
+SELECT ROW(1);
 SELECT a.carrier, f.carrier FROM airlines AS a
 JOIN (SELECT DISTINCT carrier FROM flights) AS f ON f.carrier = a.carrier WHERE a.carrier = 'WN';
 SELECT count(*) AS "count", avg(x), x_sum FROM (SELECT 1 AS x, 2 AS x_sum) AS t GROUP BY x_sum;
@@ -353,3 +355,9 @@ SELECT origin, count(*) AS n FROM flights WHERE count(*) > 1 GROUP BY origin;
 SELECT nothing FROM flights;
 -- fails
 SELECT * FROM no_such_table;
+
+-- Merged columns come first, with the values of the left table.
+SELECT * FROM (VALUES (1, 5)) AS z (id, x) LEFT JOIN (VALUES (2)) AS a (id) USING (id);
+SELECT * FROM (VALUES (1, 5)) AS z (id, x) LEFT JOIN (VALUES (2)) AS a (id) USING (id)
+JOIN (VALUES (1, 7)) AS c (id, y) USING (id) ORDER BY id;
+SELECT * FROM (SELECT * FROM (VALUES (1)) AS z (id) JOIN (VALUES (1)) AS a (id) USING (id)) AS s WHERE id = 1;

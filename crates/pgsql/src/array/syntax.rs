@@ -1,8 +1,8 @@
 //! Syntax of arrays that becomes calls of functions.
 
-use datafusion::common::{Result, not_impl_err};
+use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, Array, BinaryOperator, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
 };
 
@@ -19,6 +19,10 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
     let rewritten = match expression {
         Expr::AnyOp { left, compare_op, right, .. } => quantified(left, compare_op, right, true),
         Expr::AllOp { left, compare_op, right } => quantified(left, compare_op, right, false),
+        Expr::Cast { expr, data_type: DataType::Text | DataType::Varchar(_), array: false, .. } => {
+            check_scales(without_parentheses(expr))?;
+            None
+        }
         Expr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
         Expr::Function(function) => {
             if is_named(&function.name, "array_agg") {
@@ -117,6 +121,26 @@ fn member_of(root: &Expr, names: &[AccessExpr]) -> Expr {
         (Some(first), Some(rest)) => Expr::CompoundIdentifier([first, rest].concat()),
         _ => Expr::CompoundFieldAccess { root: Box::new(root.clone()), access_chain: names.to_vec() },
     }
+}
+
+/// Refuses the text of an array of numbers with different scales, which have one scale here.
+fn check_scales(expression: &Expr) -> Result<()> {
+    let Expr::Array(Array { elem, .. }) = expression else { return Ok(()) };
+    let mut scales = elem.iter().filter_map(|element| match element {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => Some(number.split_once('.').map_or(0, |(_, fraction)| fraction.len())),
+            _ => None,
+        },
+        _ => None,
+    });
+    let first = scales.next();
+    if scales.all(|scale| Some(scale) == first) {
+        return Ok(());
+    }
+    plan_err!(
+        "{expression} as text is not supported, as its numbers have different scales; instead write them with the same \
+         number of digits after the point"
+    )
 }
 
 /// `ARRAY(SELECT …)`.
