@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Datum, Scalar};
+use arrow::array::{Array, ArrayRef, AsArray, Datum, Int64Array, Scalar};
+use arrow::compute::cast;
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
 use datafusion::logical_expr::{
@@ -45,6 +46,7 @@ impl Checked {
             Operator::Minus => numeric::sub(left, right),
             Operator::Multiply => numeric::mul(left, right),
             Operator::Divide => numeric::div(left, right),
+            Operator::BitwiseXor => bitwise_xor(left, right),
             _ => numeric::rem(left, right),
         }
     }
@@ -57,6 +59,7 @@ impl ScalarUDFImpl for Checked {
             Operator::Minus => "checked_subtract",
             Operator::Multiply => "checked_multiply",
             Operator::Divide => "checked_divide",
+            Operator::BitwiseXor => "bitwise_xor",
             _ => "checked_modulo",
         }
     }
@@ -105,6 +108,21 @@ impl ScalarUDFImpl for Checked {
 fn as_operator(op: Operator, args: &[Expr]) -> Result<Expr> {
     let [left, right] = args else { return plan_err!("{op} has two operands") };
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), op, Box::new(right.clone()))))
+}
+
+/// `left # right` of integers.
+fn bitwise_xor(left: &dyn Datum, right: &dyn Datum) -> std::result::Result<ArrayRef, ArrowError> {
+    let ((left, left_is_one), (right, right_is_one)) = (left.get(), right.get());
+    let data_type = left.data_type().clone();
+    let (left, right) = (cast(left, &DataType::Int64)?, cast(right, &DataType::Int64)?);
+    let (left, right) = (left.as_primitive::<Int64Type>(), right.as_primitive::<Int64Type>());
+    let one = |values: &Int64Array| values.is_valid(0).then(|| values.value(0));
+    let xor: Int64Array = match (left_is_one, right_is_one) {
+        (true, false) => right.iter().map(|value| Some(one(left)? ^ value?)).collect(),
+        (false, true) => left.iter().map(|value| Some(value? ^ one(right)?)).collect(),
+        _ => left.iter().zip(right.iter()).map(|(left, right)| Some(left? ^ right?)).collect(),
+    };
+    cast(&xor, &data_type)
 }
 
 fn is_scalar(value: &ColumnarValue) -> bool {

@@ -58,6 +58,12 @@ pub(crate) fn check_overflow(expression: Expr, schema: &DFSchema) -> Result<Tran
             }
             Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
+        // DataFusion would take `x # x` for 0, of NULL too.
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right })
+            if left.get_type(schema)?.is_integer() && left.get_type(schema)? == right.get_type(schema)? =>
+        {
+            Ok(Transformed::yes(arithmetic::checked(Operator::BitwiseXor, *left, *right)))
+        }
         Expr::Negative(operand) if operand.get_type(schema)?.is_integer() => {
             Ok(Transformed::yes(arithmetic::checked_negation(*operand)))
         }

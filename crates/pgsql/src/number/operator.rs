@@ -122,7 +122,7 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         let power = float::functions().into_iter().find(|function| function.name() == "power");
         return Ok(power.map(|power: ScalarUDF| power.call(vec![(*left).clone(), (*right).clone()])));
     }
-    if let Some(shifted) = shifted_literal(operands) {
+    if let Some(shifted) = shifted_literal(operands).or_else(|| shifted_as_is(operands)) {
         return Ok(Some(shifted));
     }
     let Some(operator) = operator(op) else { return Ok(None) };
@@ -161,6 +161,21 @@ fn shifted_literal(operands: &Operands<'_>) -> Option<Expr> {
         _ => return None,
     };
     Some(Expr::Literal(ScalarValue::Int64(Some(i64::from(shifted))), None))
+}
+
+/// What is shifted keeps its type, whatever the type of the distance.
+fn shifted_as_is(operands: &Operands<'_>) -> Option<Expr> {
+    let Operands { left, right, left_type, right_type, .. } = operands;
+    let op = match operands.op {
+        BinaryOperator::PGBitwiseShiftLeft => Operator::BitwiseShiftLeft,
+        BinaryOperator::PGBitwiseShiftRight => Operator::BitwiseShiftRight,
+        _ => return None,
+    };
+    if !left_type.is_integer() || !right_type.is_integer() || left_type == right_type {
+        return None;
+    }
+    let distance = Expr::Cast(Cast::new(Box::new((*right).clone()), left_type.clone()));
+    Some(Expr::BinaryExpr(BinaryExpr::new(Box::new((*left).clone()), op, Box::new(distance))))
 }
 
 fn integer_literal(operand: &Expr) -> Option<i32> {

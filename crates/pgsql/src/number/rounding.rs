@@ -99,7 +99,8 @@ struct Rounds {
 
 /// The type of what is rounded to `digits` after the point; where they are no constant, the scale stays.
 fn rounded_type(precision: u8, scale: i8, digits: Option<i8>) -> DataType {
-    let Some(digits) = digits else { return DataType::Decimal128(precision, scale) };
+    // What is rounded up may have one digit more.
+    let Some(digits) = digits else { return DataType::Decimal128((precision + 1).min(38), scale) };
     let kept = digits.max(0);
     let before = i16::from(precision) - i16::from(scale) + 1;
     DataType::Decimal128(u8::try_from((before + i16::from(kept)).clamp(1, 38)).unwrap_or(38), kept)

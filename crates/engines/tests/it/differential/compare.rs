@@ -100,6 +100,11 @@ fn beyond(message: &str, ours: &Answer) -> Outcome {
     let is_beyond = |value: &Value| match value {
         Value::Exact(number) => number.to_f64().abs() > bound,
         Value::Float(number, _) => number.abs() >= bound,
+        // Numbers that were made text.
+        Value::Plain(text) => {
+            let mut numbers = text.split(|character: char| !character.is_ascii_digit());
+            numbers.any(|digits| digits.parse::<f64>().is_ok_and(|number| number > bound))
+        }
         _ => false,
     };
     match ours.rows.iter().flatten().any(is_beyond) {

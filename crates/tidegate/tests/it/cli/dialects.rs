@@ -35,6 +35,5 @@ fn what_does_not_fit_is_said() {
     error: the configuration cannot be used
     tidegate.yaml:4:23: databases[0].tables.orders.delimiter: "||" is not one ASCII character; write one, or tab
     tidegate.yaml:4:50: databases[0].tables.orders.columns.id: there is no type "int"; there are string, integer, number, decimal(P,S), boolean, date, timestamp
-    tidegate.yaml:4:60: databases[0].tables.orders.null: is longer than 15 bytes
     "#);
 }
