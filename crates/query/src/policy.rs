@@ -237,6 +237,10 @@ impl Walker {
         if let Some(reason) = functions::refusal(schemas.last().map(String::as_str), last, self.dialect) {
             return stop(&format!("the function {name}"), reason, "Leave it out.");
         }
+        // The embedded engine's internal functions have names that end so.
+        if self.dialect == SqlDialect::DataFusion && last.ends_with('*') {
+            return stop(&format!("the function {name}"), "no function has such a name", "Leave the * out.");
+        }
         self.remember_function(last)
     }
 
