@@ -6,14 +6,14 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// `tokens` with each `?` as a placeholder that does not stand behind an operand.
 pub(crate) fn with_placeholders(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut ends_operand = false;
-    for place in 0..tokens.len() {
-        if matches!(tokens[place].token, Token::Whitespace(_)) {
+    for TokenWithSpan { token, .. } in &mut tokens {
+        if matches!(token, Token::Whitespace(_)) {
             continue;
         }
-        if tokens[place].token == Token::Question && !ends_operand {
-            tokens[place].token = Token::Placeholder("?".to_owned());
+        if *token == Token::Question && !ends_operand {
+            *token = Token::Placeholder("?".to_owned());
         }
-        ends_operand = is_end_of_operand(&tokens[place].token);
+        ends_operand = is_end_of_operand(token);
     }
     tokens
 }
