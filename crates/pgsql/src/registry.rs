@@ -8,7 +8,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
-use crate::{aggregate, array, cast, json, number, statement, text, time};
+use crate::{aggregate, array, cast, json, number, statement, text, time, untyped};
 
 /// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they reveal
 /// or do what no question needs.
@@ -30,7 +30,8 @@ const WITHHELD: &[&str] = &[
 /// The scalar functions: PostgreSQL's, and those of DataFusion that PostgreSQL has no name for.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
-    let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions()).map(Arc::new);
+    let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
+    let ours = ours.chain(untyped::functions()).map(Arc::new);
     merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })

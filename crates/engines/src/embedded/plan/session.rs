@@ -56,6 +56,7 @@ impl Sessions {
             .with_type_planner(tidegate_pgsql::type_planner())
             .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
             .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
+            .with_physical_optimizer_rules(tidegate_pgsql::physical_optimizer_rules())
             .with_scalar_functions(scalar_functions.clone())
             .with_aggregate_functions(aggregate_functions.clone())
             .with_window_functions(window_functions.clone())
