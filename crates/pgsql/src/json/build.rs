@@ -208,13 +208,13 @@ fn object_text(pairs: Vec<(String, Value)>, is_binary: bool) -> Result<String> {
 pub(super) fn collected(is_binary: bool) -> ScalarUDF {
     if is_binary {
         Function::new(
-            "jsonb_collected",
+            "jsonb_collected*",
             as_they_are,
             |_| Ok(Kind::Jsonb.data_type()),
             |call| collect(call, Kind::Jsonb),
         )
     } else {
-        Function::new("json_collected", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
+        Function::new("json_collected*", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
     }
 }
 
@@ -249,7 +249,7 @@ fn collect(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
 
 /// What an aggregate makes of the array of its pairs.
 pub(super) fn collected_object(is_binary: bool) -> ScalarUDF {
-    let name = if is_binary { "jsonb_collected_object" } else { "json_collected_object" };
+    let name = if is_binary { "jsonb_collected_object*" } else { "json_collected_object*" };
     if is_binary {
         Function::new(name, as_they_are, |_| Ok(Kind::Jsonb.data_type()), |call| collect_object(call, Kind::Jsonb))
     } else {

@@ -55,10 +55,10 @@ fn type_name(data_type: &DataType) -> Option<&'static str> {
 
 /// Aggregates collect an array first; rows have names.
 const AGGREGATES: [(&str, &str); 4] = [
-    ("json_agg", "json_collected"),
-    ("jsonb_agg", "jsonb_collected"),
-    ("json_object_agg", "json_collected_object"),
-    ("jsonb_object_agg", "jsonb_collected_object"),
+    ("json_agg", "json_collected*"),
+    ("jsonb_agg", "jsonb_collected*"),
+    ("json_object_agg", "json_collected_object*"),
+    ("jsonb_object_agg", "jsonb_collected_object*"),
 ];
 
 const OF_ROWS: [&str; 5] = ["row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg"];
@@ -139,7 +139,7 @@ fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
         name_rows(function);
     }
     let Some((_, collected)) = AGGREGATES.iter().find(|(aggregate, _)| *aggregate == name) else { return Ok(None) };
-    if collected.ends_with("object") {
+    if collected.ends_with("object*") {
         pair_arguments(&name, function)?;
     }
     function.name = ObjectName::from(vec![Ident::new("array_agg")]);
