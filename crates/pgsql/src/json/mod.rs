@@ -35,7 +35,7 @@ pub(crate) use plan::{convert, ordered, shown};
 pub(crate) use record::column_value;
 pub(crate) use render::key_text;
 pub(crate) use syntax::{position_arguments, rewrite_syntax};
-pub(crate) use whole_row::{WHOLE_ROW, whole_row};
+pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, whole_row};
 
 /// Whether the function `name` returns a set in PostgreSQL, which is an array here.
 pub(crate) fn returns_set(name: &str) -> bool {
@@ -63,6 +63,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(elements::functions());
     functions.extend(modify::functions());
     functions.extend(record::functions());
+    functions.push(whole_row::row_value());
     functions.extend(jsonpath::functions());
     functions.extend(syntax::functions());
     functions

@@ -10,10 +10,23 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::document::{as_they_are, check_count};
+use super::function::Function;
 use super::kind::{Kind, is_marked, texts};
 
 /// The name of the function. Its value is never NULL, unlike that of functions of JSON.
 pub(crate) const WHOLE_ROW: &str = "whole_row*";
+
+/// The name of the function whose argument is used as a row, and is its value.
+pub(crate) const ROW_VALUE: &str = "row_value*";
+
+pub(super) fn row_value() -> ScalarUDF {
+    let returns = |fields: &[FieldRef]| {
+        check_count("a row", fields, 1, 1)?;
+        Ok(fields[0].data_type().clone())
+    };
+    Function::new(ROW_VALUE, as_they_are, returns, |call| call.array(0))
+}
 
 /// The row of `values`, whose names are `names`; several may be equal.
 pub(crate) fn whole_row(names: Vec<String>, values: Vec<Expr>) -> Expr {

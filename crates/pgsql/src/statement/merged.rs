@@ -99,7 +99,7 @@ fn only_part(name: &ObjectName) -> Option<Ident> {
 }
 
 /// The name by which the columns of `factor` are qualified.
-fn name_of(factor: &TableFactor) -> Option<Ident> {
+pub(super) fn name_of(factor: &TableFactor) -> Option<Ident> {
     match factor {
         TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. }

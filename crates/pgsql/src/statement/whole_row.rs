@@ -11,15 +11,17 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    OrderByExpr, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias, TableFactor, TableWithJoins, Visit,
-    VisitMut, Visitor, VisitorMut,
+    OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::aliases::shown;
-use crate::json::whole_row;
+use crate::json::{ROW_VALUE, whole_row};
+use crate::syntax::call;
 
 /// Functions whose arguments may be rows.
-const OF_ROWS: [&str; 12] = [
+const OF_ROWS: [&str; 13] = [
+    ROW_VALUE,
     "count",
     "json_agg",
     "json_build_array",
@@ -47,6 +49,7 @@ fn column_of(name: &str) -> String {
 pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr], has_outer_join: bool) {
     let mut uses = Uses { has_outer_join, ..Uses::default() };
     // None of these breaks off.
+    let _ = VisitMut::visit(select, &mut RowsOfSubqueries);
     let _ = Visit::visit(&*select, &mut uses);
     for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
         let _ = Visit::visit(&order.expr, &mut uses);
@@ -126,7 +129,7 @@ fn row_arguments(function: &mut Function, has_outer_join: bool) -> Option<&mut V
     (is_of_rows && !counts_all).then_some(&mut list.args)
 }
 
-/// How the names of a query, but not of those inside of it, are used.
+/// How the names of a query are used. Those by themselves may stand in queries inside of it.
 #[derive(Default)]
 struct Uses {
     has_outer_join: bool,
@@ -140,20 +143,17 @@ struct Uses {
 impl Visitor for Uses {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &datafusion::sql::sqlparser::ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &datafusion::sql::sqlparser::ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
         match expression {
             Expr::Identifier(name) => self.names.entry(name.value.clone()).or_default().1 += 1,
             Expr::Function(function) => {
@@ -162,7 +162,7 @@ impl Visitor for Uses {
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => {
                             self.names.entry(name.value.clone()).or_default().0 += 1;
                         }
-                        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => {
+                        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) if self.depth == 0 => {
                             self.rows.extend(only_part(table).map(|name| name.value.clone()));
                         }
                         _ => {}
@@ -184,12 +184,12 @@ struct Names {
 impl VisitorMut for Names {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut datafusion::sql::sqlparser::ast::Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut datafusion::sql::sqlparser::ast::Query) -> ControlFlow<()> {
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.depth -= 1;
         ControlFlow::Continue(())
     }
@@ -205,6 +205,26 @@ impl VisitorMut for Names {
                     let column = Ident::with_quote('"', column_of(&name.value));
                     *arg = FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(vec![name, column])));
                 }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Makes a call of `(SELECT r FROM (…) AS r)` where it is an argument, so that `r` is used as a row there.
+struct RowsOfSubqueries;
+
+impl VisitorMut for RowsOfSubqueries {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
+        for arg in row_arguments(function, true).into_iter().flatten() {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query))) = arg
+                && let SetExpr::Select(select) = query.body.as_mut()
+                && let [SelectItem::UnnamedExpr(item @ Expr::Identifier(_))] = select.projection.as_mut_slice()
+            {
+                *item = call(ROW_VALUE, vec![item.clone()]);
             }
         }
         ControlFlow::Continue(())

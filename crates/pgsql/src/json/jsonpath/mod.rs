@@ -1,8 +1,10 @@
 //! SQL/JSON paths: `jsonb_path_query` and its siblings, `@?` and `@@`.
 
+mod accessor;
 mod decimal;
 mod layout;
 mod lexer;
+mod method;
 mod parser;
 mod predicate;
 mod run;

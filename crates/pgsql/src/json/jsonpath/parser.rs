@@ -1,11 +1,11 @@
 //! Reads a SQL/JSON path.
 
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, not_impl_err};
+use datafusion::common::{DataFusionError, Result, exec_err};
 
 use super::super::number;
 use super::super::value::Value;
 use super::lexer::{Token, invalid, tokens};
-use super::syntax::{Arithmetic, Comparison, JsonPath, Method, Operator, Path, Predicate, Start, Step};
+use super::syntax::{Arithmetic, Comparison, JsonPath, Operator, Path, Predicate, Start};
 use crate::text::{Regex, RegexOptions};
 
 /// Bytes of a path.
@@ -14,9 +14,6 @@ const BYTES_MAX: usize = 16 << 10;
 const PARTS_MAX: usize = 200;
 /// Levels of parentheses, filters and signs.
 const DEPTH_MAX: usize = 32;
-
-/// The words that are not names of methods, and may be keys.
-const DATETIME: &str = "datetime";
 
 /// Reads the path that `text` is.
 ///
@@ -56,54 +53,54 @@ impl Part {
     }
 }
 
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     text: &'a str,
     tokens: Vec<(Token, usize)>,
-    at: usize,
+    pub(super) at: usize,
     parts: usize,
     depth: usize,
     /// Filters around what is read.
-    filters: usize,
+    pub(super) filters: usize,
     /// Subscripts around what is read.
-    subscripts: usize,
+    pub(super) subscripts: usize,
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> &Token {
+    pub(super) fn peek(&self) -> &Token {
         &self.tokens[self.at.min(self.tokens.len() - 1)].0
     }
 
-    fn take(&mut self) -> Token {
+    pub(super) fn take(&mut self) -> Token {
         let token = self.peek().clone();
         self.at += 1;
         token
     }
 
-    fn error(&self, reason: &str) -> DataFusionError {
+    pub(super) fn error(&self, reason: &str) -> DataFusionError {
         invalid(self.text, self.tokens[self.at.min(self.tokens.len() - 1)].1, reason)
     }
 
-    fn syntax_error<T>(&self) -> Result<T> {
+    pub(super) fn syntax_error<T>(&self) -> Result<T> {
         Err(self.error("syntax error"))
     }
 
-    fn accept(&mut self, symbol: &str) -> bool {
+    pub(super) fn accept(&mut self, symbol: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Symbol(next) if *next == symbol);
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn expect(&mut self, symbol: &str) -> Result<()> {
+    pub(super) fn expect(&mut self, symbol: &str) -> Result<()> {
         if self.accept(symbol) { Ok(()) } else { self.syntax_error() }
     }
 
-    fn accept_word(&mut self, word: &str) -> bool {
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Name(name) if name.eq_ignore_ascii_case(word));
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn count(&mut self) -> Result<()> {
+    pub(super) fn count(&mut self) -> Result<()> {
         self.parts += 1;
         if self.parts > PARTS_MAX {
             return exec_err!("a jsonpath may have at most {PARTS_MAX} parts");
@@ -158,12 +155,12 @@ impl Parser<'_> {
         }
     }
 
-    fn predicate(&mut self) -> Result<Predicate> {
+    pub(super) fn predicate(&mut self) -> Result<Predicate> {
         let part = self.part()?;
         self.predicate_of(part)
     }
 
-    fn path(&mut self) -> Result<Path> {
+    pub(super) fn path(&mut self) -> Result<Path> {
         self.enter()?;
         let part = self.sum()?;
         self.depth -= 1;
@@ -365,96 +362,6 @@ impl Parser<'_> {
         };
         self.at += 1;
         Ok(Part::Path(Path { start, steps: Vec::new() }))
-    }
-
-    fn step(&mut self) -> Result<Option<Step>> {
-        if self.accept("[") {
-            return self.subscripts().map(Some);
-        }
-        if self.accept("?") {
-            self.expect("(")?;
-            self.filters += 1;
-            let predicate = self.predicate()?;
-            self.filters -= 1;
-            self.expect(")")?;
-            return Ok(Some(Step::Filter(predicate)));
-        }
-        if !self.accept(".") {
-            return Ok(None);
-        }
-        if self.accept("*") {
-            return Ok(Some(Step::AnyKey));
-        }
-        if self.accept("**") {
-            return self.levels().map(Some);
-        }
-        let name = match self.take() {
-            Token::Text(key) => return Ok(Some(Step::Key(key))),
-            Token::Name(name) => name,
-            _ => {
-                self.at -= 1;
-                return self.syntax_error();
-            }
-        };
-        if *self.peek() != Token::Symbol("(") {
-            return Ok(Some(Step::Key(name)));
-        }
-        if name.eq_ignore_ascii_case(DATETIME) {
-            return not_impl_err!(
-                "the method datetime() of a jsonpath; take the text with ->> or jsonb_path_query, and cast it: \
-                 (value ->> 'key')::timestamptz"
-            );
-        }
-        let Some(method) = Method::named(&name) else { return self.syntax_error() };
-        self.expect("(")?;
-        self.expect(")")?;
-        Ok(Some(Step::Method(method)))
-    }
-
-    fn subscripts(&mut self) -> Result<Step> {
-        if self.accept("*") {
-            self.expect("]")?;
-            return Ok(Step::AnyElement);
-        }
-        self.subscripts += 1;
-        let mut places = Vec::new();
-        loop {
-            self.count()?;
-            let from = self.path()?;
-            let to = if self.accept_word("to") { Some(self.path()?) } else { None };
-            places.push((from, to));
-            if !self.accept(",") {
-                break;
-            }
-        }
-        self.subscripts -= 1;
-        self.expect("]")?;
-        Ok(Step::Subscripts(places))
-    }
-
-    /// The levels of `.**`.
-    fn levels(&mut self) -> Result<Step> {
-        if !self.accept("{") {
-            return Ok(Step::AnyLevel { first: 0, last: u32::MAX });
-        }
-        let first = self.level()?;
-        let last = if self.accept_word("to") { self.level()? } else { first };
-        self.expect("}")?;
-        Ok(Step::AnyLevel { first, last })
-    }
-
-    fn level(&mut self) -> Result<u32> {
-        match self.take() {
-            Token::Name(name) if name.eq_ignore_ascii_case("last") => Ok(u32::MAX),
-            Token::Integer(digits) => match digits.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok()) {
-                Some(level) => Ok(level),
-                None => Err(exec_datafusion_err!("value \"{digits}\" is out of range for type integer")),
-            },
-            _ => {
-                self.at -= 1;
-                self.syntax_error()
-            }
-        }
     }
 }
 

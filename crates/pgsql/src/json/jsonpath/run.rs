@@ -6,7 +6,6 @@ use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::value::Value;
 use super::decimal;
-use super::layout;
 use super::syntax::{JsonPath, Method, Path, Start, Step};
 
 /// Steps that one evaluation may take.
@@ -67,8 +66,8 @@ impl<'v> Found<'v> {
 /// One evaluation of a path.
 pub(super) struct Runner<'v, 's> {
     pub(super) is_lax: bool,
-    root: &'v Value,
-    variables: Option<&'v Value>,
+    pub(super) root: &'v Value,
+    pub(super) variables: Option<&'v Value>,
     /// What `@` is.
     pub(super) current: Item<'v>,
     /// The length of the array that is subscripted.
@@ -78,7 +77,7 @@ pub(super) struct Runner<'v, 's> {
     /// Whether errors end the evaluation, rather than that of a predicate.
     pub(super) raises: bool,
     /// Steps of all evaluations of a batch.
-    steps: &'s mut usize,
+    pub(super) steps: &'s mut usize,
 }
 
 impl<'v, 's> Runner<'v, 's> {
@@ -199,7 +198,7 @@ impl<'v, 's> Runner<'v, 's> {
     }
 
     /// Goes on from `item`, or adds it to `found`.
-    fn next(&mut self, steps: &'v [Step], item: Item<'v>, found: &mut Found<'v>) -> Run<bool> {
+    pub(super) fn next(&mut self, steps: &'v [Step], item: Item<'v>, found: &mut Found<'v>) -> Run<bool> {
         let is_lax = self.is_lax;
         self.step(steps, item, found, is_lax)
     }
@@ -248,7 +247,7 @@ impl<'v, 's> Runner<'v, 's> {
     }
 
     /// The error of what is missing, unless that is left out.
-    fn missing(&self, message: impl FnOnce() -> String) -> Run<bool> {
+    pub(super) fn missing(&self, message: impl FnOnce() -> String) -> Run<bool> {
         if self.ignores_structure { Ok(false) } else { suppressible(message()) }
     }
 
@@ -384,73 +383,10 @@ impl<'v, 's> Runner<'v, 's> {
             Err(_) => suppressible("jsonpath array subscript is out of integer range"),
         }
     }
-
-    fn method(&mut self, method: Method, steps: &'v [Step], item: Item<'v>, found: &mut Found<'v>) -> Run<bool> {
-        let name = method.name();
-        let number = |value: String| -> Item<'v> { Cow::Owned(Value::Number(value)) };
-        let result = match (method, item.as_ref()) {
-            (Method::Type, value) => Cow::Owned(Value::Text(type_name(value).to_owned())),
-            (Method::Size, Value::Array(items)) => number(items.len().to_string()),
-            (Method::Size, _) if self.is_lax => number("1".to_owned()),
-            (Method::Size, _) => {
-                return self.missing(|| format!("jsonpath item method .{name}() can only be applied to an array"));
-            }
-            (Method::Abs, Value::Number(value)) => number(value.trim_start_matches('-').to_owned()),
-            (Method::Floor, Value::Number(value)) => number(decimal::floor(value)?),
-            (Method::Ceiling, Value::Number(value)) => number(decimal::ceiling(value)?),
-            (Method::Abs | Method::Floor | Method::Ceiling, _) => {
-                return suppressible(format!("jsonpath item method .{name}() can only be applied to a numeric value"));
-            }
-            (Method::Double, Value::Number(value)) => {
-                decimal::check_double(value)?;
-                item
-            }
-            (Method::Double, Value::Text(text)) => number(decimal::double(text)?),
-            (Method::Double, _) => {
-                return suppressible(format!(
-                    "jsonpath item method .{name}() can only be applied to a string or numeric value"
-                ));
-            }
-            (Method::KeyValue, Value::Object(_)) => return self.key_values(steps, &item, found),
-            (Method::KeyValue, _) => {
-                return suppressible(format!("jsonpath item method .{name}() can only be applied to an object"));
-            }
-        };
-        self.next(steps, result, found)
-    }
-
-    fn key_values(&mut self, steps: &'v [Step], item: &Item<'v>, found: &mut Found<'v>) -> Run<bool> {
-        let Value::Object(pairs) = item.as_ref() else { return Ok(false) };
-        let id = layout::object_id(item, self.root, self.variables, self.steps)?;
-        let mut is_found = false;
-        for (key, value) in pairs {
-            let members = vec![
-                ("id".to_owned(), Value::Number(id.to_string())),
-                ("key".to_owned(), Value::Text(key.clone())),
-                ("value".to_owned(), value.clone()),
-            ];
-            is_found = self.next(steps, Cow::Owned(Value::object(members)), found)?;
-            if found.is_satisfied(is_found) {
-                return Ok(true);
-            }
-        }
-        Ok(is_found)
-    }
 }
 
 fn operand_error<T>(side: &str, symbol: char) -> Run<T> {
     suppressible(format!("{side} operand of jsonpath operator {symbol} is not a single numeric value"))
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::Text(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn member<'v>(item: &Item<'v>, key: &str) -> Option<Item<'v>> {
