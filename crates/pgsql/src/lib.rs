@@ -10,12 +10,15 @@
 //! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
 //!    functions, and arithmetic is checked for overflow.
 //!
+//! The catalogs of PostgreSQL, which tell of tables, are made by [`catalog_rows`] of what a caller may see ([`Objects`]).
+//!
 //! What differs from PostgreSQL all the same is listed in `docs/sql.md`.
 
 mod aggregate;
 mod analyzer;
 mod array;
 mod cast;
+mod catalog;
 mod correlated;
 mod json;
 mod number;
@@ -29,6 +32,7 @@ mod time;
 mod types;
 
 pub use analyzer::analyzer_rules;
+pub use catalog::{CatalogNeeds, Objects, PUBLIC, Table, catalog_functions, catalog_name, catalog_needs, catalog_rows};
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};

@@ -21,8 +21,9 @@ mod series;
 pub(crate) mod set_returning;
 
 pub use aliases::shown_schema;
+pub(crate) use names::column_name;
 
-use crate::{aggregate, array, cast, json, number, text, time};
+use crate::{aggregate, array, cast, catalog, json, number, text, time};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: the rewritten statement
 /// calls functions that the policy has no entry for.
@@ -30,6 +31,7 @@ use crate::{aggregate, array, cast, json, number, text, time};
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement) -> Result<()> {
+    catalog::rewrite_statement(statement);
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {

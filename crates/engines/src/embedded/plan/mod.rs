@@ -1,6 +1,7 @@
 //! From a statement to a plan that is ready to run.
 
 mod bytes;
+mod catalogs;
 mod errors;
 mod explain;
 mod functions;
@@ -35,6 +36,7 @@ use tidegate_query::{Plan, Rows, Statement};
 
 use crate::embedded::lanes::Lane;
 
+pub(crate) use catalogs::SystemCatalogs;
 pub(crate) use errors::error_of;
 pub(crate) use functions::watched;
 pub(crate) use guard::Wanted;
@@ -93,6 +95,7 @@ pub(crate) async fn plan(
     lane: Lane,
     wanted: Wanted,
 ) -> Result<EmbeddedPlan, Error> {
+    let tables = tables.with_catalogs(&statement)?;
     let session = watched(sessions.session(&tables), &wanted);
     let logical = optimized(&statement, &session, &tables).await?;
     let mut plan = ready(logical, session, &tables, lane, wanted).await?;
