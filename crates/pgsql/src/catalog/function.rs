@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Reference,
     /// A value of any type.
     Any,
+    /// An element of an array, and its position.
+    Element,
 }
 
 impl Kind {
@@ -29,6 +31,10 @@ impl Kind {
             Self::Text | Self::Reference | Self::Any => DataType::Utf8,
             Self::Number => DataType::Int64,
             Self::Flag => DataType::Boolean,
+            Self::Element => {
+                let field = |name: &str| Field::new(name, DataType::Int64, true);
+                DataType::Struct(vec![field("x"), field("n")].into())
+            }
             Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
         }
     }

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use super::function::Kind::{Any, Flag, Number, Reference, Text, Texts};
+use super::function::Kind::{Any, Element, Flag, Number, Reference, Text, Texts};
 use super::function::{CatalogFunction, Kind, NO_TEXT, number_of, text, text_of};
 use super::objects::{OWNER, Objects, PUBLIC};
 use super::{oid, privilege, reference, settings, system, types};
@@ -76,6 +76,14 @@ const OF_NAMES: &[CatalogFunction] = &[
     }),
     CatalogFunction::new("to_regnamespace", &[Text], Number, |objects, args| {
         Ok(ScalarValue::Int64(objects.schemas.get(text_of(args.first())).copied()))
+    }),
+    // Clients call it for the columns of indexes, of which there are none.
+    CatalogFunction::new("_pg_expandarray", &[Any], Element, |_, _| {
+        exec_err!("_pg_expandarray(x) is not supported; write FROM unnest(x) WITH ORDINALITY AS t(x, n)")
+    })
+    .lenient(),
+    CatalogFunction::new("pg_size_pretty", &[Number], Text, |_, args| {
+        Ok(number_of(args.first()).map_or(NO_TEXT, |bytes| text(pretty_size(bytes))))
     }),
     CatalogFunction::new("regclass*", &[Reference], Number, reference::class_oid),
     CatalogFunction::new("regclass_name*", &[Reference], Text, reference::class_name),
@@ -152,6 +160,26 @@ static ALL: LazyLock<Vec<CatalogFunction>> = LazyLock::new(|| {
 
 fn size(_: &Objects, _: &[ScalarValue]) -> Result<ScalarValue> {
     exec_err!("the size of a table is not known; use the tool list_tables, or SELECT count(*)")
+}
+
+/// Bytes as PostgreSQL writes them: `bytes` up to 10240, then the first unit in which there are less than 20480, rounded.
+fn pretty_size(bytes: i64) -> String {
+    const UNITS: &[&str] = &["kB", "MB", "GB", "TB", "PB"];
+    if bytes.unsigned_abs() < 10 * 1_024 {
+        return format!("{bytes} bytes");
+    }
+    // Halves of a kilobyte first, so that the last bit says how to round.
+    let mut halves = bytes / 512;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    for larger in units {
+        if halves.unsigned_abs() < 20 * 1_024 * 2 - 1 {
+            break;
+        }
+        halves /= 1_024;
+        unit = larger;
+    }
+    format!("{} {unit}", (halves + halves.signum()) / 2)
 }
 
 fn flag(value: bool) -> ScalarValue {

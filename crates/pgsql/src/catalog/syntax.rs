@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, TableFactor, Value, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, TableFactor, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -39,9 +40,10 @@ impl VisitorMut for Catalogs {
         for item in &mut select.projection {
             match item {
                 SelectItem::ExprWithAlias { expr, .. } => show(expr),
-                SelectItem::UnnamedExpr(expr) if reference_of(expr).is_some() => {
+                // Its name comes of its types, which are others soon.
+                SelectItem::UnnamedExpr(expr) if expr.visit(&mut FindsTypes).is_break() => {
                     let alias = Ident::with_quote('"', column_name(expr));
-                    let mut expr = expr.clone();
+                    let mut expr = taken(expr);
                     show(&mut expr);
                     *item = SelectItem::ExprWithAlias { expr, alias };
                 }
@@ -54,6 +56,13 @@ impl VisitorMut for Catalogs {
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } = factor {
             strip_schema(name);
+        }
+        if let TableFactor::Table { name, args: Some(args), alias, with_ordinality, .. } = factor
+            && is_named(name, "unnest")
+        {
+            // As the parser reads it without a schema.
+            let (args, alias, with_ordinality) = (args.args.clone(), alias.clone(), *with_ordinality);
+            *factor = TableFactor::Function { lateral: false, name: name.clone(), args, with_ordinality, alias };
         }
         ControlFlow::Continue(())
     }
@@ -90,6 +99,21 @@ impl VisitorMut for Catalogs {
     }
 }
 
+/// Whether a type is named that the parser does not know, or a function is called that gives one.
+struct FindsTypes;
+
+impl Visitor for FindsTypes {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Cast { data_type: DataType::Custom(..) | DataType::Regclass, .. } => ControlFlow::Break(()),
+            expression if reference_of(expression).is_some() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
 fn taken(expression: &mut Expr) -> Expr {
     std::mem::replace(expression, Expr::Value(Value::Null.into()))
 }
@@ -105,8 +129,10 @@ fn own_name(name: &ObjectName) -> Option<String> {
 }
 
 fn strip_schema(name: &mut ObjectName) {
-    if let [schema, _] = name.0.as_slice()
-        && schema.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(PG_CATALOG))
+    if let [schema, last] = name.0.as_slice()
+        && let (Some(schema), Some(last)) = (schema.as_ident(), last.as_ident())
+        && (schema.value.eq_ignore_ascii_case(PG_CATALOG)
+            || schema.value.eq_ignore_ascii_case(INFORMATION_SCHEMA) && last.value == "_pg_expandarray")
     {
         name.0.remove(0);
     }

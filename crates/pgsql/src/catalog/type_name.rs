@@ -105,14 +105,14 @@ fn called_with(expression: &Expr) -> Option<&[Expr]> {
 }
 
 /// Where the columns of an expression come from.
-struct Scope<'a> {
+struct Scope<'a, 's> {
     inputs: Vec<&'a LogicalPlan>,
-    steps: &'a Cell<u32>,
+    steps: &'s Cell<u32>,
 }
 
-impl<'a> Scope<'a> {
-    fn of(&self, input: &'a LogicalPlan) -> Self {
-        Self { inputs: vec![input], steps: self.steps }
+impl<'s> Scope<'_, 's> {
+    fn of<'b>(&self, input: &'b LogicalPlan) -> Scope<'b, 's> {
+        Scope { inputs: vec![input], steps: self.steps }
     }
 
     fn type_name(&self, expression: &Expr) -> Result<String> {
@@ -146,6 +146,7 @@ impl<'a> Scope<'a> {
                 let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
                 self.union(results.map(AsRef::as_ref), expression)
             }
+            Expr::ScalarSubquery(subquery) => self.output(&subquery.subquery, 0),
             Expr::ScalarFunction(call) => self.of_function(call.func.name(), &call.args, expression),
             Expr::AggregateFunction(call) => self.of_aggregate(call.func.name(), &call.params.args, expression),
             Expr::WindowFunction(call) => match &call.fun {
@@ -164,6 +165,15 @@ impl<'a> Scope<'a> {
     fn of_function(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
         if INTEGER_FUNCTIONS.contains(&name) {
             return Ok("integer".to_owned());
+        }
+        if name == "make_array" && !args.is_empty() {
+            let types = args.iter().map(|arg| self.type_name(arg)).collect::<Result<Vec<_>>>()?;
+            let of_arrays = types.iter().any(|of| of.ends_with("[]"));
+            return match united(&types) {
+                Some(element) if of_arrays => Ok(element),
+                Some(element) => Ok(format!("{element}[]")),
+                None => self.arrow_name(expression),
+            };
         }
         if CHOICES.contains(&name) {
             return self.union(args.iter(), expression);
@@ -208,7 +218,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The type of a column of the rows of `plan`.
-    fn output(&self, plan: &'a LogicalPlan, index: usize) -> Result<String> {
+    fn output(&self, plan: &LogicalPlan, index: usize) -> Result<String> {
         self.steps.set(self.steps.get() + 1);
         let of_schema = || Ok(types::format_type(types::of_field(plan.schema().field(index)).0.oid, None));
         match plan {

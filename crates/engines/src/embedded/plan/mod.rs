@@ -206,8 +206,12 @@ pub(crate) fn tables_of(
     let given = DataFusionStatement::Statement(Box::new(parsed(statement)?.clone()));
     let references = session.resolve_table_references(&given).map_err(|error| error_of(&error, database))?;
     let functions = session.table_functions();
-    let is_table = |reference: &TableReference| !(functions.contains_key(reference.table()) && lacks(reference));
-    Ok(references.into_iter().filter(is_table).collect())
+    let is_function = |reference: &TableReference| match reference.schema() {
+        // The functions of PostgreSQL are in this schema, too.
+        Some("pg_catalog") => functions.contains_key(reference.table()) || reference.table() == "unnest",
+        _ => functions.contains_key(reference.table()) && lacks(reference),
+    };
+    Ok(references.into_iter().filter(|reference| !is_function(reference)).collect())
 }
 
 fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {
