@@ -10,6 +10,22 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
 use crate::{aggregate, array, cast, catalog, json, number, statement, text, time};
 
+/// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they do what no
+/// question needs.
+const WITHHELD: &[&str] = &[
+    "array_resize",
+    "arrow_field",
+    "arrow_metadata",
+    "arrow_try_cast",
+    "cast_to_type",
+    "current_time",
+    "file_row_index",
+    "try_cast_to_type",
+    "union_extract",
+    "union_tag",
+    "with_metadata",
+];
+
 /// The scalar functions: PostgreSQL's, and those of DataFusion that PostgreSQL has no name for.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];

@@ -80,8 +80,7 @@ const OF_NAMES: &[CatalogFunction] = &[
     // Clients call it for the columns of indexes, of which there are none.
     CatalogFunction::new("_pg_expandarray", &[Any], Element, |_, _| {
         exec_err!("_pg_expandarray(x) is not supported; write FROM unnest(x) WITH ORDINALITY AS t(x, n)")
-    })
-    .lenient(),
+    }),
     CatalogFunction::new("pg_size_pretty", &[Number], Text, |_, args| {
         Ok(number_of(args.first()).map_or(NO_TEXT, |bytes| text(pretty_size(bytes))))
     }),

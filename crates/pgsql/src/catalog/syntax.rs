@@ -41,7 +41,7 @@ impl VisitorMut for Catalogs {
             match item {
                 SelectItem::ExprWithAlias { expr, .. } => show(expr),
                 // Its name comes of its types, which are others soon.
-                SelectItem::UnnamedExpr(expr) if expr.visit(&mut FindsTypes).is_break() => {
+                SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut FindsTypes).is_break() => {
                     let alias = Ident::with_quote('"', column_name(expr));
                     let mut expr = taken(expr);
                     show(&mut expr);

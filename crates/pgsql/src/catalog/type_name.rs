@@ -38,7 +38,7 @@ const INTEGER_FUNCTIONS: &[&str] = &[
     "cardinality",
     "char_length",
     "character_length",
-    "date_mi",
+    "date_mi*",
     "get_bit",
     "get_byte",
     "json_array_length",

@@ -13,12 +13,14 @@ mod forms;
 mod merged;
 mod names;
 mod parse;
+mod record;
 mod refused;
 mod relation;
 mod rows;
 mod sample;
 mod series;
 pub(crate) mod set_returning;
+mod whole_row;
 
 pub use aliases::shown_schema;
 pub(crate) use names::column_name;
@@ -39,6 +41,11 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
         aliases::name_columns(query);
     }
     broken_off(VisitMut::visit(statement, &mut Syntax))
+}
+
+/// Rewrites an expression that stands by itself.
+fn rewrite_expression(expression: &mut Expr) -> Result<()> {
+    broken_off(VisitMut::visit(expression, &mut Syntax))
 }
 
 fn broken_off(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
@@ -78,7 +85,7 @@ impl VisitorMut for Forms {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
-        go_on(forms::rewrite_subquery(expression))
+        go_on(forms::rewrite_expression(expression))
     }
 }
 

@@ -45,10 +45,10 @@ pub(super) fn check_set_operation(body: &SetExpr) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `count(t.*)` where it is not the number of rows: beside an outer join, and of distinct rows.
-pub(super) fn check_counts(select: &Select) -> Result<()> {
+/// Whether rows of a table of `select` may be missing.
+pub(super) fn has_outer_join(select: &Select) -> bool {
     let joins = select.from.iter().flat_map(|from| &from.joins);
-    let has_outer_join = joins.into_iter().any(|join| {
+    joins.into_iter().any(|join| {
         matches!(
             join.join_operator,
             JoinOperator::Left(_)
@@ -57,8 +57,12 @@ pub(super) fn check_counts(select: &Select) -> Result<()> {
                 | JoinOperator::RightOuter(_)
                 | JoinOperator::FullOuter(_)
         )
-    });
-    match select.visit(&mut FindsCounts { has_outer_join }) {
+    })
+}
+
+/// Refuses `count(t.*)` where it is not the number of rows: beside an outer join, and of distinct rows.
+pub(super) fn check_counts(select: &Select) -> Result<()> {
+    match select.visit(&mut FindsCounts { has_outer_join: has_outer_join(select) }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(table) => plan_err!(
             "count({table}) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \

@@ -8,7 +8,7 @@ use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefaults};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
@@ -58,7 +58,6 @@ impl Sessions {
             .with_analyzer_rules(tidegate_pgsql::analyzer_rules())
             .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
             .with_scalar_functions(scalar_functions.clone())
-            .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
             .with_aggregate_functions(aggregate_functions.clone())
             .with_window_functions(window_functions.clone())
             .with_table_functions(tidegate_pgsql::table_functions())
