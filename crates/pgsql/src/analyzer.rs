@@ -11,13 +11,17 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, array, cast, correlated, json, number, time, untyped};
+use crate::{aggregate, array, cast, catalog, correlated, json, number, time, untyped};
 
 /// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
 /// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(aggregate::WindowTypes), Arc::new(correlated::Correlated), Arc::new(LiteralTypes)];
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(catalog::TypeNames),
+        Arc::new(aggregate::WindowTypes),
+        Arc::new(correlated::Correlated),
+        Arc::new(LiteralTypes),
+    ];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules

@@ -25,7 +25,7 @@ mod whole_row;
 pub use aliases::shown_schema;
 pub(crate) use names::column_name;
 
-use crate::{aggregate, array, cast, json, number, text, time, untyped};
+use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: the rewritten statement
 /// calls functions that the policy has no entry for.
@@ -38,6 +38,7 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
     {
         cast::rewrite_character_columns(select);
     }
+    catalog::rewrite_statement(statement);
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
