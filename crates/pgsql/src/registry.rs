@@ -18,7 +18,7 @@ const WITHHELD: &[&str] = &["version"];
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
-    let ours = ours.chain(untyped::functions()).map(Arc::new);
+    let ours = ours.chain(untyped::functions()).chain([aggregate::cast_named()]).map(Arc::new);
     merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })

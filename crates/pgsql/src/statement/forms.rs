@@ -54,6 +54,7 @@ fn rewrite_select(select: &mut Select) -> Result<()> {
     refused::check_joins(select)?;
     refused::check_counts(select)?;
     merged::expand_wildcards(select);
+    crate::aggregate::name_casts(select);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {
