@@ -66,6 +66,7 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     whole_row::name_whole_rows(select, order_by, refused::has_outer_join(select));
     refused::check_counts(select)?;
     merged::expand_wildcards(select);
+    crate::aggregate::name_casts(select);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {

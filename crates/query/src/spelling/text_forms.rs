@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 /// `tokens` with literals joined that a line break parts, `substring(a SIMILAR b ESCAPE c)` as
 /// `substring(a FROM b FOR c)`, and `trim(FROM a)` as `trim(a)`.
 pub(crate) fn with_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    substituted(joined(tokens))
+    with_interval_digits(substituted(joined(tokens)))
 }
 
 /// A literal continues in the one that follows on another line.
@@ -42,18 +42,48 @@ fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
+/// `interval(3) '…'` as a cast, since the parser leaves out the digits.
+fn with_interval_digits(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_gap = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let mut spelt: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if matches!(token.token, Token::SingleQuotedString(_))
+            && let Some(word) = interval_before(&spelt)
+        {
+            let cast = TokenWithSpan { token: Token::DoubleColon, span: token.span };
+            let gap = TokenWithSpan { token: Token::Whitespace(Whitespace::Space), span: token.span };
+            spelt.splice(word..word, [token, cast]);
+            spelt.push(gap);
+            continue;
+        }
+        spelt.push(token);
+    }
+    spelt
+}
+
+/// The place of `interval` if `tokens` end with `interval(3)`.
+fn interval_before(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut places = (0..tokens.len()).rev().filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_)));
+    let mut next = || places.next();
+    let (close, digits, open, word) = (next()?, next()?, next()?, next()?);
+    let is_call = tokens[close].token == Token::RParen
+        && matches!(tokens[digits].token, Token::Number(..))
+        && tokens[open].token == Token::LParen;
+    (is_call && is_word(&tokens[word].token, "interval")).then_some(word)
+}
+
 fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // For each parenthesis that is open: whether it is one of `substring`.
     let mut open = Vec::new();
-    let mut last = [Token::EOF, Token::EOF];
+    let mut last = [Token::EOF, Token::EOF, Token::EOF];
     for mut token in tokens {
         if matches!(token.token, Token::Whitespace(_)) {
             substituted.push(token);
             continue;
         }
         match &token.token {
-            Token::LParen => open.push(is_word(&last[1], "substring")),
+            Token::LParen => open.push(is_word(&last[2], "substring")),
             Token::RParen => {
                 open.pop();
             }
@@ -63,11 +93,18 @@ fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             word if open.last() == Some(&true) && is_word(word, "escape") => {
                 token.token = Token::make_keyword("FOR");
             }
-            word if is_word(word, "from") && last[1] == Token::LParen && is_word(&last[0], "trim") => continue,
+            word if is_word(word, "from") && last[2] == Token::LParen && is_word(&last[1], "trim") => continue,
+            word if is_word(word, "from")
+                && ["both", "leading", "trailing"].iter().any(|side| is_word(&last[2], side))
+                && last[1] == Token::LParen
+                && is_word(&last[0], "trim") =>
+            {
+                continue;
+            }
             _ => {}
         }
-        last.swap(0, 1);
-        last[1] = token.token.clone();
+        last.rotate_left(1);
+        last[2] = token.token.clone();
         substituted.push(token);
     }
     substituted
