@@ -196,7 +196,8 @@ SELECT jsonb_path_query_array('{"a": 1}', 'strict $.b', '{}', true) AS silent,
 -- paths: accessors, modes and subscripts
 SELECT jsonb_path_query('{"a": {"x": 1, "y": [1, {"z": 2.50}]}, "c": {"d": 1}}', '$.**') AS anything;
 SELECT jsonb_path_query('{"a": {"b": [1, []]}}', '$.**{2 to last}') AS deep, jsonb_path_query('[[1], [2]]', '$.**{last}') AS leaf;
-SELECT jsonb_path_query_array('[[1, 2], [3]]', '$[*][last]') AS last, jsonb_path_query_array('[1, 2, 3, 4]', '$[1 to last - 1, 0]') AS some,
+SELECT jsonb_path_query_array('[[1, 2], [3]]', '$[*][last]') AS last,
+  jsonb_path_query_array('[1, 2, 3, 4]', '$[1 to last - 1, 0]') AS some,
   jsonb_path_query_array('[1, 2]', '$[-1]') AS before, jsonb_path_query_array('5', '$[0]') AS wrapped;
 SELECT jsonb_path_query_array('[{"a": [1, 2]}, {"a": [3]}]', '$.a') AS unwrapped, jsonb_path_query_array('[[1], 2]', 'strict $[*]') AS strict,
   jsonb_path_query_array('[{"a": [1, 2]}, {"a": [3]}]', '$[*].a.size()') AS sizes;
@@ -207,7 +208,8 @@ SELECT jsonb_path_exists('{"a": 1}', '$.a ? (@ > $x)');
 SELECT jsonb_path_query('{"a": 1}', '$.a ? (@ > 1');
 
 -- paths: filters
-SELECT jsonb_path_query_array('[1, "1", true, null]', '$[*] ? (@ != 1)') AS other, jsonb_path_query_array('[1, "a", "b"]', '$[*] ? (@ > "a")') AS more;
+SELECT jsonb_path_query_array('[1, "1", true, null]', '$[*] ? (@ != 1)') AS other,
+  jsonb_path_query_array('[1, "a", "b"]', '$[*] ? (@ > "a")') AS more;
 SELECT jsonb_path_query_array('{"a": [{"b": 1}, {"b": null}, {"c": 1}]}', '$.a[*] ? (!exists(@.b))') AS without,
   jsonb_path_query_array('[1, "2", null]', '$[*] ? ((@ > 1) is unknown)') AS unknown;
 SELECT jsonb_path_query_array('["abc", "ABC", "a\nb", "b"]', '$[*] ? (@ like_regex "^a.*" flag "i")') AS caseless,
@@ -222,7 +224,8 @@ SELECT count(*) AS n FROM events WHERE payload::jsonb @@ '$.ms > 500 && $.page s
 SELECT jsonb_path_query_array('[10, 3]', '$[0] / $[1]') AS a, jsonb_path_query_array('[-10.5, 3]', '$[0] % $[1]') AS b,
   jsonb_path_query_array('[1.5, 2.25]', '-($[0] * $[1]) + 1') AS c, jsonb_path_query_array('[0.5, -0.5]', '$[*].ceiling()') AS d;
 SELECT jsonb_path_query('["1.50", 2.5, "1e3", " 4 "]', '$[*].double()') AS n;
-SELECT jsonb_path_query('{"a": 1, "b": {"c": [1]}}', '$.keyvalue()') AS pair, jsonb_path_query('{"a": 1, "b": {"c": 2}}', '$.b.keyvalue().id') AS id;
+SELECT jsonb_path_query('{"a": 1, "b": {"c": [1]}}', '$.keyvalue()') AS pair,
+  jsonb_path_query('{"a": 1, "b": {"c": 2}}', '$.b.keyvalue().id') AS id;
 -- fails
 SELECT jsonb_path_query('[0]', '1 / $[0]');
 SELECT jsonb_path_query('"x"', '$.double()');
@@ -322,6 +325,8 @@ ORDER BY a.carrier LIMIT 3;
 SELECT a.carrier, count(f) AS n, count(f.*) AS m, count(*) AS c FROM airlines a LEFT JOIN flights f ON f.carrier = a.carrier AND f.month = 1
 GROUP BY a.carrier ORDER BY a.carrier;
 SELECT count(a), count(a.*), count(DISTINCT a) FROM airlines a;
+SELECT t.*, row_to_json(t) AS j FROM airlines t WHERE carrier < 'B' ORDER BY carrier;
+SELECT *, to_json(t) AS value, to_json(t.*) AS row FROM (SELECT 1 AS t, 2 AS b) t;
 SELECT to_json(t) AS value, to_json(t.*) AS row FROM (SELECT 1 AS t, 2 AS b) t;
 SELECT to_json(g) AS a, to_json(g.*) AS b FROM generate_series(1, 2) g ORDER BY g;
 SELECT to_json(e) AS e FROM jsonb_array_elements('[1, "a"]') e;
