@@ -34,6 +34,7 @@ pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> b
     match (name, dialect) {
         ([only], _) => is_known(only),
         ([schema, last], SqlDialect::Postgres) => is_known(last) && (schema == "pg_catalog" || last.starts_with("st_")),
+        ([schema, last], SqlDialect::DataFusion) => is_known(last) && schema == "pg_catalog",
         _ => false,
     }
 }

@@ -121,6 +121,18 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The number of dimensions that the array has which is written as `text`; none if it is no array.
+pub(super) fn written_dimensions(text: &str) -> Option<usize> {
+    fn depth(elements: &[Element]) -> usize {
+        match elements.first() {
+            Some(Element::Array(inner)) => 1 + depth(inner),
+            Some(_) => 1,
+            None => 0,
+        }
+    }
+    Parser::parse(text).ok().map(|elements| depth(&elements))
+}
+
 /// Arrays in the making: the lengths at each level, and the texts of the elements.
 struct Levels {
     lengths: Vec<Vec<usize>>,

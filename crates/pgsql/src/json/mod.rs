@@ -29,7 +29,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use get::elements_at;
 pub(crate) use group::grouped;
-pub(crate) use input::numbers;
+pub(crate) use input::{numbers, parsed};
 pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert, ordered, shown};
 pub(crate) use record::column_value;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
 mod forms;
@@ -23,8 +23,9 @@ pub(crate) mod set_returning;
 mod whole_row;
 
 pub use aliases::shown_schema;
+pub(crate) use names::column_name;
 
-use crate::{aggregate, array, cast, json, number, text, time};
+use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped};
 
 /// Rewrites `statement` in place. It must have passed the policy for statements: the rewritten statement
 /// calls functions that the policy has no entry for.
@@ -32,6 +33,12 @@ use crate::{aggregate, array, cast, json, number, text, time};
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement) -> Result<()> {
+    if let Statement::Query(query) = statement
+        && let SetExpr::Select(select) = query.body.as_mut()
+    {
+        cast::rewrite_character_columns(select);
+    }
+    catalog::rewrite_statement(statement);
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
@@ -67,6 +74,10 @@ pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     vec![Arc::new(relation::FromPlanner)]
 }
 
+/// Each rewrites expressions by what stands around them.
+const OUTER_FIRST: [RewriteSyntax; 4] =
+    [forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
+
 /// Rewrites queries and what stands in FROM, outer ones first.
 struct Forms;
 
@@ -74,7 +85,8 @@ impl VisitorMut for Forms {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        array::type_literals(query);
+        untyped::type_values(query);
+        cast::rewrite_character_keys(query);
         go_on(forms::rewrite_query(query))
     }
 
@@ -83,7 +95,12 @@ impl VisitorMut for Forms {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
-        go_on(forms::rewrite_expression(expression))
+        for rewrite in OUTER_FIRST {
+            if let Err(error) = rewrite(expression) {
+                return ControlFlow::Break(Box::new(error));
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 

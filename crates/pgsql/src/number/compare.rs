@@ -1,0 +1,77 @@
+//! Comparisons of numerics whose common type has more digits than a `Decimal128`.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{Between, Cast, InList};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+
+use super::division::digits;
+
+/// The digits of a `Decimal128`.
+const NARROW_DIGITS: i16 = 38;
+/// The digits of a `Decimal256`.
+const WIDE_DIGITS: i16 = 76;
+
+/// The type in which values of `types` are compared exactly; none where `Decimal128` or an integer holds them all.
+fn wide_type(types: &[DataType]) -> Option<DataType> {
+    if !types.iter().any(DataType::is_decimal) {
+        return None;
+    }
+    let (mut before, mut after) = (0, 0);
+    for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
+        let (own_before, own_after) = digits(data_type)?;
+        before = before.max(own_before);
+        after = after.max(own_after);
+    }
+    let precision = before + i16::from(after);
+    (precision > NARROW_DIGITS)
+        .then(|| DataType::Decimal256(u8::try_from(precision.min(WIDE_DIGITS)).unwrap_or(76), after))
+}
+
+fn widened(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
+    Box::new(Expr::Cast(Cast::new(operand, wide.clone())))
+}
+
+/// `expression` with operands of one type that holds them all, if it compares numerics far apart in their digits.
+pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: Vec<&Expr> = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            vec![left, right]
+        }
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_ref()).chain(list).collect(),
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let Some(wide) = wide_type(&types) else { return Ok(Transformed::no(expression)) };
+    Ok(Transformed::yes(match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            Expr::BinaryExpr(BinaryExpr { left: widened(left, &wide), op, right: widened(right, &wide) })
+        }
+        Expr::Between(Between { expr, negated, low, high }) => Expr::Between(Between {
+            expr: widened(expr, &wide),
+            negated,
+            low: widened(low, &wide),
+            high: widened(high, &wide),
+        }),
+        Expr::InList(InList { expr, list, negated }) => {
+            let list = list.into_iter().map(|value| *widened(Box::new(value), &wide)).collect();
+            Expr::InList(InList { expr: widened(expr, &wide), list, negated })
+        }
+        other => other,
+    }))
+}
+
+/// The same for the keys of a join.
+pub(crate) fn compare_join_keys(node: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Join(mut join) = node else { return Ok(node) };
+    for (left, right) in &mut join.on {
+        let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
+        if let Some(wide) = wide_type(&types) {
+            *left = *widened(Box::new(std::mem::take(left)), &wide);
+            *right = *widened(Box::new(std::mem::take(right)), &wide);
+        }
+    }
+    Ok(LogicalPlan::Join(join))
+}
