@@ -22,7 +22,7 @@ pub(crate) use literal::rewrite_literals;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_within, ordered};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
-pub(crate) use text::{input, output, text_lists, text_pairs, write_element};
+pub(crate) use text::{TextPairs, input, output, text_lists, text_pairs, write_element};
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
