@@ -32,5 +32,5 @@ pub use analyzer::analyzer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
-pub use statement::{rewrite, shown_schema};
+pub use statement::{ROWS_FROM, TableColumns, rewrite, shown_schema};
 pub use types::type_planner;

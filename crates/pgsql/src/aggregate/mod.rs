@@ -4,6 +4,7 @@
 //! ([`planner`]), or before that rewritten ([`hypothetical`]).
 
 mod average;
+mod excluded;
 mod extreme;
 mod float_extreme;
 mod frame;
@@ -13,6 +14,7 @@ mod named_window;
 mod ordered;
 mod planner;
 mod regression;
+mod shift;
 mod single_distinct;
 mod spread;
 mod string_agg;

@@ -4,6 +4,7 @@
 //! [`FREE_SCALE`] digits after the point, or fewer where its digits before the point demand it.
 
 mod arithmetic;
+mod compare;
 mod division;
 mod float;
 mod integer;
@@ -18,6 +19,7 @@ use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
+pub(crate) use compare::compare;
 pub(crate) use division::average_of;
 pub(crate) use literal::{decimal, invalid, numeric_literal};
 pub(crate) use operator::{plan_operator, type_literals};

@@ -9,27 +9,40 @@ use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
+mod columns;
+mod counted_sets;
+mod cte_names;
 mod forms;
+mod having;
+mod limit;
 mod merged;
+mod merged_names;
 mod names;
 mod parse;
 mod refused;
 mod relation;
+mod row_counts;
+mod row_in;
 mod rows;
 mod sample;
 mod series;
 pub(crate) mod set_returning;
 
 pub use aliases::shown_schema;
+pub use columns::TableColumns;
+pub use forms::ROWS_FROM;
+pub(crate) use limit::Limits;
 
 use crate::{aggregate, array, cast, json, number, text, time};
 
-/// Rewrites `statement` in place. It must have passed the policy for statements: the rewritten statement
-/// calls functions that the policy has no entry for.
+/// Rewrites `statement` in place; `tables` tells the columns of the tables that it names. It must have passed the policy
+/// for statements: the rewritten statement calls functions that the policy has no entry for.
 ///
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
-pub fn rewrite(statement: &mut Statement) -> Result<()> {
+pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
+    cte_names::rename(statement);
+    merged::rewrite_joins(statement, tables)?;
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
@@ -52,7 +65,7 @@ fn go_on(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
 
 /// The scalar functions that only statements of ours call.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    vec![series::series()]
+    vec![series::series(), limit::with_ties()]
 }
 
 /// The planners of what may stand in FROM.

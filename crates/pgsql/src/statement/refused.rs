@@ -1,91 +1,9 @@
 //! Forms that DataFusion would plan with another meaning than PostgreSQL's.
 
-use std::ops::ControlFlow;
-
-use datafusion::common::{Result, not_impl_err, plan_err};
-use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Join, JoinConstraint,
-    JoinOperator, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Visit, Visitor,
-};
+use datafusion::common::{Result, plan_err};
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr};
 
 use crate::syntax::is_named;
-
-/// Refuses joins whose merged columns would not be merged.
-pub(super) fn check_joins(select: &Select) -> Result<()> {
-    let joins = select.from.iter().flat_map(|from| &from.joins);
-    for Join { join_operator, .. } in joins {
-        let (word, constraint) = match join_operator {
-            JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => ("RIGHT", constraint),
-            JoinOperator::FullOuter(constraint) => ("FULL", constraint),
-            _ => continue,
-        };
-        if matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural) {
-            return not_impl_err!(
-                "{word} JOIN with USING or NATURAL; write {word} JOIN b ON a.id = b.id, and coalesce(a.id, b.id) AS id"
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Refuses operations on sets that count equal rows.
-pub(super) fn check_set_operation(body: &SetExpr) -> Result<()> {
-    // As deep as the chain is long, so it is walked without recursion.
-    let mut left_to_see = vec![body];
-    while let Some(body) = left_to_see.pop() {
-        let SetExpr::SetOperation { op, set_quantifier, left, right } = body else { continue };
-        if *set_quantifier == SetQuantifier::All && *op != SetOperator::Union {
-            return not_impl_err!(
-                "{op} ALL; number equal rows on both sides with row_number() OVER (PARTITION BY every column), and \
-                 write {op}"
-            );
-        }
-        left_to_see.extend([left.as_ref(), right.as_ref()]);
-    }
-    Ok(())
-}
-
-/// Refuses `count(t.*)` where it is not the number of rows: beside an outer join, and of distinct rows.
-pub(super) fn check_counts(select: &Select) -> Result<()> {
-    let joins = select.from.iter().flat_map(|from| &from.joins);
-    let has_outer_join = joins.into_iter().any(|join| {
-        matches!(
-            join.join_operator,
-            JoinOperator::Left(_)
-                | JoinOperator::LeftOuter(_)
-                | JoinOperator::Right(_)
-                | JoinOperator::RightOuter(_)
-                | JoinOperator::FullOuter(_)
-        )
-    });
-    match select.visit(&mut FindsCounts { has_outer_join }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(table) => plan_err!(
-            "count({table}) of rows that an outer join may fill with NULL, or of distinct rows, is not supported; \
-             instead count a column that is never NULL, for instance count({})",
-            table.replace('*', "id")
-        ),
-    }
-}
-
-struct FindsCounts {
-    has_outer_join: bool,
-}
-
-impl Visitor for FindsCounts {
-    type Break = String;
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<String> {
-        if let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expression
-            && let [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table))] = list.args.as_slice()
-            && is_named(name, "count")
-            && (self.has_outer_join || list.duplicate_treatment == Some(DuplicateTreatment::Distinct))
-        {
-            return ControlFlow::Break(format!("{table}.*"));
-        }
-        ControlFlow::Continue(())
-    }
-}
 
 /// Refuses rows as columns of an answer.
 pub(super) fn check_records(body: &SetExpr) -> Result<()> {
