@@ -1,5 +1,6 @@
 //! Rules that run once the types of all expressions are known.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -10,12 +11,13 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, array, cast, correlated, json, number, statement, time};
+use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped};
 
 /// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
 /// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(catalog::TypeNames),
         Arc::new(statement::Limits),
         Arc::new(aggregate::WindowTypes),
         Arc::new(correlated::Correlated),
@@ -36,17 +38,30 @@ impl AnalyzerRule for LiteralTypes {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        // Once a column has another type, so may all that is made of it.
+        let is_changed = Cell::new(false);
         let in_node = |node: LogicalPlan| {
+            let node = untyped::type_union(node)?;
+            is_changed.set(is_changed.get() || node.transformed);
+            let node = number::compare_join_keys(node.data)?;
             let schema = schema_of(&node)?;
             let names = NamePreserver::new(&node);
-            node.map_expressions(|expression| {
+            let typed = node.map_expressions(|expression| {
                 let name = names.save(&expression);
-                let typed = expression.transform_up(|expression| number::type_literals(expression, &schema))?;
+                let typed = expression.transform_up(|expression| type_literals(expression, &schema))?;
                 Ok(typed.update_data(|expression| name.restore(expression)))
-            })
+            })?;
+            is_changed.set(is_changed.get() || typed.transformed);
+            if is_changed.get() { typed.map_data(LogicalPlan::recompute_schema) } else { Ok(typed) }
         };
         plan.transform_up_with_subqueries(in_node).data()
     }
+}
+
+fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    untyped::type_literals(expression, schema)?
+        .transform_data(|expression| number::type_literals(expression, schema))?
+        .transform_data(|expression| number::compare_exactly(expression, schema))
 }
 
 /// The columns that expressions of `node` may name.
@@ -80,7 +95,9 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let rewritten = node.map_expressions(|expression| {
         let name = names.save(&expression);
         let meant = expression.transform_up(|expression| {
-            array::order_within(expression, &schema).transform_data(|expression| in_expression(expression, &schema))
+            array::order_within(expression, &schema)
+                .transform_data(|expression| in_expression(expression, &schema))?
+                .transform_data(aggregate::guard_arguments)
         })?;
         Ok(meant.update_data(|expression| name.restore(expression)))
     })?;
@@ -101,6 +118,6 @@ fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     if converted.transformed {
         return Ok(converted);
     }
-    let compared = number::compare(converted.data, schema)?;
+    let compared = number::compare_alike(converted.data, schema)?;
     if compared.transformed { Ok(compared) } else { number::check_overflow(compared.data, schema) }
 }

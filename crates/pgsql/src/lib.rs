@@ -1,6 +1,6 @@
 //! PostgreSQL's SQL on DataFusion: a name that PostgreSQL has means what PostgreSQL means, or is refused.
 //!
-//! DataFusion plans and runs; this crate gives it PostgreSQL's vocabulary, in four places that follow each other:
+//! DataFusion plans and runs; this crate gives it PostgreSQL's vocabulary, in five places that follow each other:
 //!
 //! 1. [`rewrite`] turns forms of a statement that DataFusion's planner lacks into forms that it has,
 //!    before anything is planned.
@@ -9,6 +9,9 @@
 //!    that PostgreSQL does not have stay DataFusion's.
 //! 4. [`analyzer_rules`] run once all types are known: casts become PostgreSQL's input, output and conversion
 //!    functions, and arithmetic is checked for overflow.
+//! 5. [`physical_optimizer_rules`] see to it that rows which a condition excludes are not computed.
+//!
+//! The catalogs of PostgreSQL, which tell of tables, are made by [`catalog_rows`] of what a caller may see ([`Objects`]).
 //!
 //! What differs from PostgreSQL all the same is listed in `docs/sql.md`.
 
@@ -16,7 +19,9 @@ mod aggregate;
 mod analyzer;
 mod array;
 mod cast;
+mod catalog;
 mod correlated;
+mod filtered;
 mod json;
 mod number;
 mod operator;
@@ -27,8 +32,11 @@ mod syntax;
 mod text;
 mod time;
 mod types;
+mod untyped;
 
 pub use analyzer::analyzer_rules;
+pub use catalog::{CatalogNeeds, Objects, PUBLIC, Table, catalog_functions, catalog_name, catalog_needs, catalog_rows};
+pub use filtered::physical_optimizer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use crate::{aggregate, array, json, number, statement, text, time};
+use crate::{aggregate, array, json, number, statement, text, time, untyped};
 
 /// The planners of expressions: PostgreSQL's operators first, then DataFusion's own.
 pub fn expression_planners() -> Vec<Arc<dyn ExprPlanner>> {
@@ -64,6 +64,10 @@ impl ExprPlanner for OperatorPlanner {
             Some(planned) => PlannerResult::Planned(planned),
             None => PlannerResult::Original(expr),
         })
+    }
+
+    fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Original(untyped::plan_array(exprs, schema)?))
     }
 
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {

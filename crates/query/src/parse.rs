@@ -127,7 +127,7 @@ fn parsed<T>(
     sql: &str,
     dialect: SqlDialect,
 ) -> Result<T, Error> {
-    let grammar = BoundedDialect::new(dialect, tokens.len());
+    let grammar = BoundedDialect::new(dialect, &tokens);
     let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let result = parse(&mut parser);
     if grammar.is_exhausted() {

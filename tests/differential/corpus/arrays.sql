@@ -9,7 +9,6 @@ SELECT ARRAY[1, 2]::text[] AS to_text, ARRAY['1', '2']::int[] AS to_int, ARRAY[1
   ARRAY[date '2013-01-31', '2013-02-28'] AS dates;
 SELECT ARRAY[1, 2, NULL]::text AS as_text, ARRAY['a,b', 'c"d', '', 'null']::text AS quoted,
   ARRAY[1.50, 2.00]::text AS numbers;
--- refused: the numbers of an array have one scale
 SELECT ARRAY[1.50, 2]::text AS numbers;
 SELECT int4s, '{10,20}'::bigint[] AS big
 FROM (SELECT ARRAY(SELECT g * g FROM generate_series(1, 5) AS g ORDER BY g)) AS v (int4s);

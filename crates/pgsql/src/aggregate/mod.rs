@@ -6,6 +6,7 @@
 mod average;
 mod excluded;
 mod extreme;
+mod filter;
 mod float_extreme;
 mod frame;
 mod grouping_sets;
@@ -31,6 +32,7 @@ use datafusion::logical_expr::{AggregateUDF, WindowUDF};
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use average::average_spans;
+pub(crate) use filter::guard_arguments;
 pub(crate) use frame::WindowTypes;
 pub(crate) use planner::AggregatePlanner;
 pub(crate) use single_distinct::optimizer_rules;

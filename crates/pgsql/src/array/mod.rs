@@ -5,6 +5,7 @@ mod edit;
 mod element;
 mod flat;
 mod function;
+mod literal;
 mod operator;
 mod order;
 mod quantified;
@@ -13,16 +14,15 @@ mod shape;
 mod subquery;
 mod syntax;
 mod text;
-mod values;
 
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use flat::with_one_dimension;
+pub(crate) use literal::rewrite_literals;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_within, ordered};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
-pub(crate) use text::{input, output, text_lists};
-pub(crate) use values::type_literals;
+pub(crate) use text::{input, output, text_lists, text_pairs, write_element};
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {

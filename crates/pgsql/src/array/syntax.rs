@@ -96,12 +96,12 @@ fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
                 let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
                 let lower = lower_bound.clone().unwrap_or_else(|| number("1"));
                 let upper = upper_bound.clone().unwrap_or_else(|| number(LAST));
-                return Ok(Some(call("array_slice_between", vec![root, lower, upper])));
+                return Ok(Some(call("array_slice_between*", vec![root, lower, upper])));
             }
             _ => return not_impl_err!("slices of several dimensions are not supported; unnest the array"),
         }
     }
-    Ok(Some(call("array_subscript", [vec![root], indexes].concat())))
+    Ok(Some(call("array_subscript*", [vec![root], indexes].concat())))
 }
 
 fn member_of(root: &Expr, names: &[AccessExpr]) -> Expr {

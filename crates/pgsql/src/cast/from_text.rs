@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::{Result, exec_err, plan_err};
 
 use super::conversion::{exactly, half_away, shared};
+use crate::json::kind::kind_of;
 use crate::number;
 use crate::time::input;
 
@@ -26,7 +27,7 @@ pub(super) fn is_of_postgres(to: &DataType) -> bool {
 ///
 /// # Errors
 /// PostgreSQL's words for the first text that names no value of the type.
-pub(super) fn parsed(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
+pub(crate) fn parsed(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
     Ok(match to {
         integer if integer.is_integer() => {
             let integers: Int64Array = each(texts, |text| super::integer(text, to))?;
@@ -59,7 +60,10 @@ pub(super) fn parsed(texts: &StringArray, to: &DataType) -> Result<ArrayRef> {
         DataType::List(_) => crate::array::input(texts, to, &|elements, to| {
             if super::is_text(to) { Ok(cast(&elements, to)?) } else { parsed(elements.as_string(), to) }
         })?,
-        other => return plan_err!("text cannot be cast to {other}"),
+        other => match kind_of(other) {
+            Some(kind) => crate::json::parsed(texts, kind)?,
+            None => return plan_err!("text cannot be cast to {other}"),
+        },
     })
 }
 

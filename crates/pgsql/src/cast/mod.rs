@@ -3,6 +3,7 @@
 //! A cast that Arrow does otherwise than PostgreSQL becomes a call of [`Conversion`] once types are known
 //! ([`convert`]); types that DataFusion's planner lacks are rewritten before ([`rewrite_syntax`]).
 
+mod character;
 mod conversion;
 mod from_text;
 mod number;
@@ -16,7 +17,9 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 
+pub(crate) use character::{rewrite_character_columns, rewrite_character_keys, rewrite_characters};
 pub(crate) use conversion::Conversion;
+pub(crate) use from_text::parsed;
 pub(crate) use number::{float, integer};
 pub(crate) use types::rewrite_syntax;
 

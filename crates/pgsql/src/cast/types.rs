@@ -49,11 +49,15 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
             let Some(CharacterLength::IntegerLength { length, .. }) = length else { return Ok(None) };
             Ok(Some(first_characters(taken(operand), length)))
         }
-        DataType::Character(length) | DataType::Char(length) => match length {
-            None => Ok(Some(first_characters(taken(operand), 1))),
-            Some(CharacterLength::IntegerLength { length: 1, .. }) => Ok(Some(first_characters(taken(operand), 1))),
-            Some(_) => plan_err!("character(n) pads with spaces; use varchar(n), or rpad(x, n)"),
-        },
+        DataType::Bit(_) | DataType::BitVarying(_) | DataType::VarBit(_) => {
+            plan_err!("bit strings are not supported; write an integer, and the operators & | # ~, or bytea for bytes")
+        }
+        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) if is_out_of_bounds(*info) => {
+            plan_err!(
+                "numeric with a negative scale, or a scale above its precision, is not supported; write \
+                 round(x, digits), where digits may be negative, and trunc(x, digits)"
+            )
+        }
         DataType::Numeric(ExactNumberInfo::None)
         | DataType::Decimal(ExactNumberInfo::None)
         | DataType::Dec(ExactNumberInfo::None) => Ok(Some(as_numeric(taken(operand)))),
@@ -72,13 +76,32 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
         DataType::Uuid => Ok(Some(call(UUID, vec![taken(operand)]))),
         DataType::Custom(name, _) => match name.to_string().to_ascii_lowercase().as_str() {
             "name" => Ok(Some(first_characters(taken(operand), NAME_LENGTH))),
-            "bpchar" => {
-                *data_type = DataType::Varchar(None);
-                Ok(None)
-            }
+            "\"char\"" => first_byte(taken(operand)).map(Some),
             _ => Ok(None),
         },
         _ => Ok(None),
+    }
+}
+
+fn is_out_of_bounds(info: ExactNumberInfo) -> bool {
+    match info {
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => {
+            scale < 0 || u64::try_from(scale).is_ok_and(|scale| scale > precision)
+        }
+        ExactNumberInfo::None | ExactNumberInfo::Precision(_) => false,
+    }
+}
+
+/// The value of type `"char"` that `operand` is: the first byte of a text, or the character of a number.
+fn first_byte(operand: Expr) -> Result<Expr> {
+    match &operand {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. })
+            if text.chars().next().is_none_or(|first| first.is_ascii()) =>
+        {
+            Ok(first_characters(operand, 1))
+        }
+        Expr::Value(ValueWithSpan { value: Value::Number(..), .. }) => Ok(call("chr", vec![operand])),
+        _ => plan_err!("\"char\" is one byte, and supported for constants alone; write left(x, 1), or chr(n)"),
     }
 }
 

@@ -18,6 +18,8 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
 
+use crate::json::WHOLE_ROW;
+
 /// The rule, which runs before types are coerced.
 #[derive(Debug)]
 pub(crate) struct Correlated;
@@ -195,9 +197,7 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
         match node {
             LogicalPlan::Unnest(_) => unnests = true,
             LogicalPlan::Projection(projection) if is_left && !unnests => {
-                only &= projection.expr.iter().all(|expression| {
-                    matches!(expression.clone().unalias(), Expr::Column(_) | Expr::ScalarFunction(_))
-                });
+                only &= projection.expr.iter().all(is_null_of_null);
             }
             LogicalPlan::Filter(_) => only &= !is_left,
             LogicalPlan::Projection(_)
@@ -209,6 +209,17 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(only && unnests)
+}
+
+/// Whether `expression` is NULL where the columns that it uses are.
+fn is_null_of_null(expression: &Expr) -> bool {
+    match expression {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => is_null_of_null(&alias.expr),
+        Expr::Cast(cast) => is_null_of_null(&cast.expr),
+        Expr::ScalarFunction(call) => call.name() != WHOLE_ROW,
+        _ => false,
+    }
 }
 
 /// The columns of outer queries that `plan` and its own subqueries use.

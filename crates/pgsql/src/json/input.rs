@@ -45,6 +45,14 @@ fn convert<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
+/// The documents that `texts` are.
+///
+/// # Errors
+/// PostgreSQL's words for the first text that is none.
+pub(crate) fn parsed(texts: &StringArray, kind: Kind) -> Result<ArrayRef> {
+    kind.values(read(texts, kind)?)
+}
+
 /// The text of a JSON value.
 pub(super) fn to_text() -> ScalarUDF {
     Function::new("json_text", as_they_are, |_| Ok(DataType::Utf8), |call| Ok(Arc::new(texts(&call.array(0)?)?)))

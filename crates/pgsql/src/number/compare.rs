@@ -1,56 +1,106 @@
-//! Comparisons of numerics whose scales differ.
+//! Comparisons of numerics whose common type has more digits than a `Decimal128`.
 
-use datafusion::arrow::datatypes::DataType;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::Between;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
+use datafusion::logical_expr::expr::{Between, Cast, InList};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 
-/// Makes the operands of a comparison of one type that holds both; coercion knows only the types that quotients and
-/// averages had before they got PostgreSQL's.
-pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    match expression {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
-            let Some(common) = type_of_all(&[&left, &right], schema)? else {
-                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
-            };
-            let (left, right) = (Box::new(cast(*left, common.clone())), Box::new(cast(*right, common)));
-            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
-        }
-        Expr::Between(Between { expr, negated, low, high }) => {
-            let Some(common) = type_of_all(&[&expr, &low, &high], schema)? else {
-                return Ok(Transformed::no(Expr::Between(Between { expr, negated, low, high })));
-            };
-            let [expr, low, high] = [expr, low, high].map(|operand| Box::new(cast(*operand, common.clone())));
-            Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
-        }
-        other => Ok(Transformed::no(other)),
+use super::division::digits;
+
+/// The digits of a `Decimal128`.
+const NARROW_DIGITS: i16 = 38;
+/// The digits of a `Decimal256`.
+const WIDE_DIGITS: i16 = 76;
+
+/// The type in which values of `types` are compared exactly; none where `Decimal128` or an integer holds them all.
+fn wide_type(types: &[DataType]) -> Option<DataType> {
+    if !types.iter().any(DataType::is_decimal) {
+        return None;
     }
+    let (mut before, mut after) = (0, 0);
+    for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
+        let (own_before, own_after) = digits(data_type)?;
+        before = before.max(own_before);
+        after = after.max(own_after);
+    }
+    let precision = before + i16::from(after);
+    (precision > NARROW_DIGITS)
+        .then(|| DataType::Decimal256(u8::try_from(precision.min(WIDE_DIGITS)).unwrap_or(76), after))
 }
 
-fn is_comparison(op: Operator) -> bool {
-    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+fn widened(operand: Box<Expr>, wide: &DataType) -> Box<Expr> {
+    Box::new(Expr::Cast(Cast::new(operand, wide.clone())))
 }
 
-/// The type that holds all values of `operands`, which are numerics; none where they have one type already.
-fn type_of_all(operands: &[&Expr], schema: &DFSchema) -> Result<Option<DataType>> {
-    let mut types = Vec::new();
-    for operand in operands {
-        match operand.get_type(schema)? {
-            DataType::Decimal128(precision, scale) => types.push((precision, scale)),
-            _ => return Ok(None),
+/// `expression` with operands of one type that holds them all, if it compares numerics far apart in their digits.
+pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: Vec<&Expr> = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
+            vec![left, right]
         }
-    }
-    if types.windows(2).all(|pair| pair[0] == pair[1]) {
-        return Ok(None);
-    }
-    let scale = types.iter().map(|(_, scale)| *scale).max().unwrap_or(0);
-    let whole = types.iter().map(|(precision, scale)| i16::from(*precision) - i16::from(*scale)).max().unwrap_or(0);
-    let precision = u8::try_from(whole + i16::from(scale)).unwrap_or(u8::MAX);
-    Ok(Some(match precision {
-        0..=38 => DataType::Decimal128(precision, scale),
-        39..=76 => DataType::Decimal256(precision, scale),
-        _ => DataType::Decimal256(76, scale),
+        Expr::Between(Between { expr, low, high, .. }) => vec![expr, low, high],
+        Expr::InList(InList { expr, list, .. }) => std::iter::once(expr.as_ref()).chain(list).collect(),
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let types = operands.iter().map(|operand| operand.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let Some(wide) = wide_type(&types) else { return Ok(Transformed::no(expression)) };
+    Ok(Transformed::yes(match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            Expr::BinaryExpr(BinaryExpr { left: widened(left, &wide), op, right: widened(right, &wide) })
+        }
+        Expr::Between(Between { expr, negated, low, high }) => Expr::Between(Between {
+            expr: widened(expr, &wide),
+            negated,
+            low: widened(low, &wide),
+            high: widened(high, &wide),
+        }),
+        Expr::InList(InList { expr, list, negated }) => {
+            let list = list.into_iter().map(|value| *widened(Box::new(value), &wide)).collect();
+            Expr::InList(InList { expr: widened(expr, &wide), list, negated })
+        }
+        other => other,
     }))
+}
+
+/// `expression` with operands of one type, if it compares numerics of several: coercion knows only the types that quotients
+/// and averages had before they got PostgreSQL's.
+pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: [&Expr; 2] = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => [left, right],
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let types = [operands[0].get_type(schema)?, operands[1].get_type(schema)?];
+    let [DataType::Decimal128(..), DataType::Decimal128(..)] = types else { return Ok(Transformed::no(expression)) };
+    if types[0] == types[1] {
+        return Ok(Transformed::no(expression));
+    }
+    let (mut before, mut after) = (0, 0);
+    for data_type in &types {
+        let Some((own_before, own_after)) = digits(data_type) else { return Ok(Transformed::no(expression)) };
+        before = before.max(own_before);
+        after = after.max(own_after);
+    }
+    let precision = u8::try_from((before + i16::from(after)).min(WIDE_DIGITS)).unwrap_or(76);
+    let common = if i16::from(precision) > NARROW_DIGITS {
+        DataType::Decimal256(precision, after)
+    } else {
+        DataType::Decimal128(precision, after)
+    };
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return Ok(Transformed::no(expression)) };
+    let (left, right) = (widened(left, &common), widened(right, &common));
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+}
+
+/// The same for the keys of a join.
+pub(crate) fn compare_join_keys(node: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Join(mut join) = node else { return Ok(node) };
+    for (left, right) in &mut join.on {
+        let types = [left.get_type(join.left.schema())?, right.get_type(join.right.schema())?];
+        if let Some(wide) = wide_type(&types) {
+            *left = *widened(Box::new(std::mem::take(left)), &wide);
+            *right = *widened(Box::new(std::mem::take(right)), &wide);
+        }
+    }
+    Ok(LogicalPlan::Join(join))
 }

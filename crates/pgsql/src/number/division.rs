@@ -18,6 +18,11 @@ pub(super) fn quotient(left: Expr, right: Expr) -> Expr {
     ScalarUDF::new_from_impl(Quotient::new()).call(vec![left, right])
 }
 
+/// Whether values of these types are divided as numerics.
+pub(super) fn is_of_numerics(left: &DataType, right: &DataType) -> bool {
+    (left.is_decimal() || right.is_decimal()) && digits(left).is_some() && digits(right).is_some()
+}
+
 /// `sum / count` as the average of what was summed; NULL where nothing was.
 pub(crate) fn average_of(sum: Expr, count: Expr) -> Expr {
     ScalarUDF::new_from_impl(Average { signature: Signature::any(2, Volatility::Immutable) }).call(vec![sum, count])
@@ -28,7 +33,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 }
 
 /// The digits before and after the point of a numeric or an integer.
-fn digits(data_type: &DataType) -> Option<(i16, i8)> {
+pub(super) fn digits(data_type: &DataType) -> Option<(i16, i8)> {
     Some(match data_type {
         DataType::Decimal128(precision, scale) => (i16::from(*precision) - i16::from(*scale), *scale),
         DataType::Int8 | DataType::UInt8 => (3, 0),

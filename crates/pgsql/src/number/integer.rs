@@ -1,9 +1,9 @@
-//! Functions of integers: `gcd`, `lcm`, `factorial`, `width_bucket`.
+//! Functions of integers: `gcd`, `lcm`, `factorial`, `width_bucket`. The first two take numerics too.
 
 use std::sync::Arc;
 
 use arrow::array::{AsArray, Decimal128Array, Int32Array, Int64Array};
-use arrow::datatypes::{DataType, Float64Type, Int64Type};
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
@@ -47,6 +47,37 @@ fn lcm(a: i64, b: i64) -> Result<i64> {
     multiple.ok_or_else(|| super::out_of_range(&DataType::Int64))
 }
 
+/// The numeric that arguments of `types` become.
+fn common_numeric(types: &[DataType]) -> Result<DataType> {
+    let (mut before, mut after) = (0, 0);
+    for data_type in types.iter().filter(|data_type| !data_type.is_null()) {
+        let DataType::Decimal128(precision, scale) = super::as_numeric(data_type)? else { continue };
+        before = before.max(i16::from(precision) - i16::from(scale));
+        after = after.max(scale);
+    }
+    Ok(DataType::Decimal128(u8::try_from(before + i16::from(after)).unwrap_or(38).min(38), after))
+}
+
+fn gcd_of_units(a: i128, b: i128) -> i128 {
+    // The units of a numeric are less than 10^38.
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn lcm_of_units(a: i128, b: i128) -> Result<i128> {
+    if a == 0 || b == 0 {
+        return Ok(0);
+    }
+    let multiple = (a / gcd_of_units(a, b)).checked_mul(b).map(i128::abs);
+    match multiple.filter(|units| units.unsigned_abs() < 10_u128.pow(38)) {
+        Some(units) => Ok(units),
+        None => exec_err!("value overflows numeric format"),
+    }
+}
+
 fn factorial(n: i64) -> Result<i128> {
     if n < 0 {
         return exec_err!("factorial of a negative number is undefined");
@@ -73,6 +104,10 @@ impl ScalarUDFImpl for OfIntegers {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let count = if self.function == Integers::Factorial { 1 } else { 2 };
+        let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal() || data_type.is_null();
+        if count == 2 && types.len() == 2 && types.iter().any(DataType::is_decimal) && types.iter().all(is_exact) {
+            return Ok(vec![common_numeric(types)?; 2]);
+        }
         let is_integer = |data_type: &DataType| data_type.is_integer() || data_type.is_null();
         if types.len() != count || !types.iter().all(is_integer) {
             return plan_err!("{} takes {count} integers; cast other numbers: x::bigint", self.name());
@@ -80,8 +115,13 @@ impl ScalarUDFImpl for OfIntegers {
         Ok(vec![DataType::Int64; count])
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(if self.function == Integers::Factorial { DataType::Decimal128(38, 0) } else { DataType::Int64 })
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(match (self.function, types.first()) {
+            (Integers::Factorial, _) => DataType::Decimal128(38, 0),
+            // A multiple may have more digits.
+            (_, Some(DataType::Decimal128(_, scale))) => DataType::Decimal128(38, *scale),
+            _ => DataType::Int64,
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -97,6 +137,16 @@ impl ScalarUDFImpl for OfIntegers {
             }
         };
         let [a, b] = arrays.as_slice() else { return plan_err!("{} has two arguments", self.name()) };
+        if let DataType::Decimal128(precision, scale) = *args.return_field.data_type() {
+            let of_units = |a: i128, b: i128| match self.function {
+                Integers::Lcm => lcm_of_units(a, b),
+                _ => Ok(gcd_of_units(a, b)),
+            };
+            let pairs = a.as_primitive::<Decimal128Type>().iter().zip(b.as_primitive::<Decimal128Type>().iter());
+            let values = pairs.map(|(a, b)| a.zip(b).map(|(a, b)| of_units(a, b)).transpose());
+            let values: Decimal128Array = values.collect::<Result<_>>()?;
+            return Ok(ColumnarValue::Array(Arc::new(values.with_precision_and_scale(precision, scale)?)));
+        }
         let pairs = a.as_primitive::<Int64Type>().iter().zip(b.as_primitive::<Int64Type>().iter());
         let values = pairs.map(|(a, b)| a.zip(b).map(|(a, b)| function(a, b)).transpose());
         Ok(ColumnarValue::Array(Arc::new(values.collect::<Result<Int64Array>>()?)))

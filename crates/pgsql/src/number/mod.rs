@@ -4,6 +4,7 @@
 //! [`FREE_SCALE`] digits after the point, or fewer where its digits before the point demand it.
 
 mod arithmetic;
+mod bits;
 mod compare;
 mod division;
 mod float;
@@ -12,6 +13,7 @@ mod literal;
 mod operator;
 mod rounding;
 mod sample;
+mod scale;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -19,7 +21,8 @@ use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast;
 
-pub(crate) use compare::compare;
+pub(crate) use bits::rewrite_bits;
+pub(crate) use compare::{compare_alike, compare_exactly, compare_join_keys};
 pub(crate) use division::average_of;
 pub(crate) use literal::{decimal, invalid, numeric_literal};
 pub(crate) use operator::{plan_operator, type_literals};
@@ -37,6 +40,8 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(rounding::functions());
     functions.extend(division::functions());
     functions.extend(sample::functions());
+    functions.extend(scale::functions());
+    functions.push(bits::function());
     functions
 }
 

@@ -18,6 +18,7 @@ pub(super) fn rewrite_syntax(expression: &mut ast::Expr) -> Result<()> {
     let replaced = match expression {
         // In PostgreSQL a sign binds more closely than a power.
         ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } if is_power(expr) => signed_base(expr),
+        ast::Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => super::bits::rewrite_not(expr),
         ast::Expr::UnaryOp { op, expr } => {
             let name = match op {
                 UnaryOperator::PGSquareRoot => "sqrt",
@@ -143,6 +144,10 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
         (false, true) if left_type.is_decimal() => (as_double(left), right),
         _ => (left, right),
     };
+    if operator == Operator::Divide && division::is_of_numerics(left_type, right_type) {
+        // Its type is not the one that DataFusion gives a quotient.
+        return Ok(Some(division::quotient(left, right)));
+    }
     if operator == Operator::Multiply
         && let Some(product) = division::wide_product(&left, left_type, &right, right_type)
     {

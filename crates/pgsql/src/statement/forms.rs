@@ -5,12 +5,14 @@ use std::ops::ControlFlow;
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause,
-    ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, Visit, VisitMut, Visitor,
-    VisitorMut,
+    ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 
+use super::record::is_record_function;
 use super::set_returning::{list_function, set_returning};
-use super::{counted_sets, limit, parse, row_in};
+use super::{counted_sets, limit, parse, refused, row_in, whole_row};
+use crate::json;
 use crate::syntax::call;
 
 /// The function in FROM whose arguments are functions, which the parser reads for ROWS FROM.
@@ -21,11 +23,18 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         fetch_as_limit(query, fetch)?;
     }
+    let order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(expressions)) => expressions,
+        _ => &mut [],
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        return rewrite_select(select, order_by);
+    }
     let mut bodies = vec![query.body.as_mut()];
     while let Some(body) = bodies.pop() {
         counted_sets::rewrite(body)?;
         match body {
-            SetExpr::Select(select) => rewrite_select(select)?,
+            SetExpr::Select(select) => rewrite_select(select, &mut [])?,
             SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
             _ => {}
         }
@@ -51,22 +60,24 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
     Ok(())
 }
 
-fn rewrite_select(select: &mut Select) -> Result<()> {
+fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<()> {
     if let Some(condition) = &mut select.selection {
         row_in::rewrite_condition(condition)?;
     }
+    name_values_of_rows(select, order_by);
+    whole_row::name_whole_rows(select, order_by, refused::has_outer_join(select));
+    refused::check_counts(select)?;
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {
         // One group of all rows, which is what aggregates alone mean.
         expressions.clear();
     }
-    name_values_of_rows(select);
     Ok(())
 }
 
 /// The rows of `jsonb_array_elements(…) AS x` have one column, `value`, and `x` alone means it.
-fn name_values_of_rows(select: &mut Select) {
+fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
     let factors = select
         .from
         .iter()
@@ -74,8 +85,20 @@ fn name_values_of_rows(select: &mut Select) {
     let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
     if !aliases.is_empty() {
         // It never breaks off.
-        let _ = VisitMut::visit(select, &mut WholeRow { aliases });
+        let mut rows = ValuesOfRows { aliases };
+        let _ = VisitMut::visit(select, &mut rows);
+        for order in order_by {
+            let is_output = matches!(&order.expr, Expr::Identifier(name) if names_output(&select.projection, name));
+            if !is_output {
+                let _ = VisitMut::visit(&mut order.expr, &mut rows);
+            }
+        }
     }
+}
+
+/// Whether `name`, which stands by itself in ORDER BY, is that of a column of the answer.
+fn names_output(projection: &[SelectItem], name: &Ident) -> bool {
+    projection.iter().any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name.value))
 }
 
 fn alias_of_values(factor: &TableFactor) -> Option<String> {
@@ -89,11 +112,11 @@ fn alias_of_values(factor: &TableFactor) -> Option<String> {
     is_value.then(|| alias.name.value.clone())
 }
 
-struct WholeRow {
+struct ValuesOfRows {
     aliases: Vec<String>,
 }
 
-impl VisitorMut for WholeRow {
+impl VisitorMut for ValuesOfRows {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
@@ -141,6 +164,8 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
         }
         _ => return Ok(()),
     };
+    let mut args = args;
+    json::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
     let lateral = args.visit(&mut FindsColumns).is_break();
     let function = name.to_string().to_lowercase();
     *factor = if function == "unnest" || is_of_rows(&function) {
@@ -206,9 +231,12 @@ pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Subqueries in forms that are not planned.
-pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
+/// Subqueries and calls in forms that are not planned.
+pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
     match expression {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
+            json::position_arguments(&name.to_string().to_lowercase(), &mut list.args)?;
+        }
         Expr::Exists { subquery, .. } => {
             if let SetExpr::Select(select) = subquery.body.as_mut()
                 && select.projection.is_empty()
@@ -228,7 +256,7 @@ pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
 
 fn rows_in_expression(function: &Function) -> Result<Option<Expr>> {
     let name = function.name.to_string().to_lowercase();
-    let Some(known) = set_returning(&name) else { return Ok(None) };
+    let Some(known) = set_returning(&name).filter(|_| !is_record_function(&name)) else { return Ok(None) };
     if known.columns.len() > 1 {
         return not_impl_err!("{name} in an expression; write it in FROM: FROM …, {name}(…) AS t(key, value)");
     }

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::columns::{Scope, TableColumns, constraint, name_of, only_part};
 use super::merged_names::{Merge, put_values};
-use super::{having, parse, row_counts};
+use super::{having, parse};
 use crate::syntax::call;
 
 /// Rewrites the joins of `statement`; `tables` tells the columns of the catalog's tables.
@@ -73,7 +73,6 @@ impl Joins<'_> {
                 SetExpr::Select(select) => {
                     self.rewrite_select(select, order_by)?;
                     having::rewrite(select, order_by, &mut self.scope)?;
-                    row_counts::rewrite(select, order_by, &mut self.scope)?;
                 }
                 _ => {}
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Statement, TableFactor, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
 mod columns;
@@ -19,21 +19,23 @@ mod merged;
 mod merged_names;
 mod names;
 mod parse;
+mod record;
 mod refused;
 mod relation;
-mod row_counts;
 mod row_in;
 mod rows;
 mod sample;
 mod series;
 pub(crate) mod set_returning;
+mod whole_row;
 
 pub use aliases::shown_schema;
 pub use columns::TableColumns;
 pub use forms::ROWS_FROM;
 pub(crate) use limit::Limits;
+pub(crate) use names::column_name;
 
-use crate::{aggregate, array, cast, json, number, text, time};
+use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped};
 
 /// Rewrites `statement` in place; `tables` tells the columns of the tables that it names. It must have passed the policy
 /// for statements: the rewritten statement calls functions that the policy has no entry for.
@@ -41,8 +43,14 @@ use crate::{aggregate, array, cast, json, number, text, time};
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
 pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
+    if let Statement::Query(query) = statement
+        && let SetExpr::Select(select) = query.body.as_mut()
+    {
+        cast::rewrite_character_columns(select);
+    }
     cte_names::rename(statement);
     merged::rewrite_joins(statement, tables)?;
+    catalog::rewrite_statement(statement);
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
@@ -50,6 +58,11 @@ pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()
         aliases::name_columns(query);
     }
     broken_off(VisitMut::visit(statement, &mut Syntax))
+}
+
+/// Rewrites an expression that stands by itself.
+fn rewrite_expression(expression: &mut Expr) -> Result<()> {
+    broken_off(VisitMut::visit(expression, &mut Syntax))
 }
 
 fn broken_off(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
@@ -73,6 +86,10 @@ pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
     vec![Arc::new(relation::FromPlanner)]
 }
 
+/// Each rewrites expressions by what stands around them.
+const OUTER_FIRST: [RewriteSyntax; 4] =
+    [forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
+
 /// Rewrites queries and what stands in FROM, outer ones first.
 struct Forms;
 
@@ -80,7 +97,8 @@ impl VisitorMut for Forms {
     type Break = Box<DataFusionError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        array::type_literals(query);
+        untyped::type_values(query);
+        cast::rewrite_character_keys(query);
         go_on(forms::rewrite_query(query))
     }
 
@@ -89,7 +107,12 @@ impl VisitorMut for Forms {
     }
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
-        go_on(forms::rewrite_subquery(expression))
+        for rewrite in OUTER_FIRST {
+            if let Err(error) = rewrite(expression) {
+                return ControlFlow::Break(Box::new(error));
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -23,7 +23,7 @@ fn weak(name: impl Into<String>) -> Option<Figured> {
 }
 
 /// The name of the column that `expression` is.
-pub(super) fn column_name(expression: &Expr) -> String {
+pub(crate) fn column_name(expression: &Expr) -> String {
     figure(expression).map_or_else(|| UNNAMED.to_owned(), |figured| figured.name)
 }
 

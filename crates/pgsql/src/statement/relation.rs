@@ -12,8 +12,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::forms::ROWS_FROM;
+use super::record::{self, is_record_function};
 use super::set_returning::{list_function, set_returning};
-use super::{counted_sets, row_in, sample};
+use super::{counted_sets, row_in, sample, whole_row};
 use crate::array;
 use crate::syntax::call;
 
@@ -27,6 +28,12 @@ impl RelationPlanner for FromPlanner {
         mut relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
+        if let Some(alias) = whole_row::take_mark(&mut relation) {
+            let is_value = is_value_function(&relation);
+            let plan = whole_row::with_row(context.plan(relation)?, &alias.name.value, is_value)?;
+            let alias = TableAlias { columns: Vec::new(), ..alias };
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
+        }
         if let Some(sample) = take_sample(&mut relation) {
             let plan = sample::sampled(context.plan(relation)?, &sample)?;
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
@@ -49,11 +56,23 @@ impl RelationPlanner for FromPlanner {
         }
         let args = args.into_iter().map(argument).collect::<Result<Vec<_>>>()?;
         let call = Call { function, args, with_ordinality, alias };
-        let plan = call.plan(context)?;
+        let plan = if is_record_function(&call.function) {
+            if call.with_ordinality {
+                return plan_err!("WITH ORDINALITY cannot be used with a column definition list; leave it out");
+            }
+            record::plan(&call.function, call.args.clone(), call.alias.as_ref(), context)?
+        } else {
+            call.plan(context)?
+        };
         let alias = call.alias.map_or_else(|| Ident::new(call.function), |alias| alias.name);
         let alias = TableAlias { name: alias, columns: Vec::new(), explicit: true, at: None };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))))
     }
+}
+
+/// Whether `relation` is a function that returns plain values.
+fn is_value_function(relation: &TableFactor) -> bool {
+    matches!(relation, TableFactor::Function { name, .. } if !is_record_function(&name.to_string().to_lowercase()))
 }
 
 fn take_sample(relation: &mut TableFactor) -> Option<TableSample> {

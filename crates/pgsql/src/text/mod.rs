@@ -22,6 +22,7 @@ mod value;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use operators::plan_operator;
+pub(crate) use regex::{Options as RegexOptions, Regex};
 pub(crate) use syntax::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.

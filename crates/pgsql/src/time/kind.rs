@@ -64,6 +64,11 @@ impl Kind {
     }
 }
 
+/// The name of `data_type` in PostgreSQL.
+pub(crate) fn type_name(data_type: &DataType) -> String {
+    Kind::of(data_type).name(data_type)
+}
+
 /// `date`.
 pub(crate) const DATE: DataType = DataType::Date32;
 /// `time`.

@@ -34,6 +34,7 @@ use datafusion::sql::sqlparser::ast;
 use crate::operator::Operands;
 
 pub(crate) use convert::{convert, is_conversion};
+pub(crate) use kind::type_name;
 pub(crate) use order::{compare, ordered};
 pub(crate) use types::plan_type;
 

@@ -116,7 +116,9 @@ fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
         let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
         return Error::new(ErrorKind::InvalidArguments, message).with_choices(relations);
     }
-    let names: Vec<&str> = of_relation.iter().map(|column| column.name()).collect();
+    // Columns of ours have a mark that no caller can write.
+    let names: Vec<&str> =
+        of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
     let mut choices = nearest(field.name(), names.iter().copied());
     for name in names {
         if choices.len() < COLUMNS_SHOWN_MAX && !choices.iter().any(|choice| choice == name) {

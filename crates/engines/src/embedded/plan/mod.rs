@@ -1,6 +1,7 @@
 //! From a statement to a plan that is ready to run.
 
 mod bytes;
+mod catalogs;
 mod errors;
 mod explain;
 mod functions;
@@ -35,6 +36,7 @@ use tidegate_query::{Plan, Rows, Statement};
 
 use crate::embedded::lanes::Lane;
 
+pub(crate) use catalogs::SystemCatalogs;
 pub(crate) use errors::error_of;
 pub(crate) use functions::watched;
 pub(crate) use guard::Wanted;
@@ -93,6 +95,7 @@ pub(crate) async fn plan(
     lane: Lane,
     wanted: Wanted,
 ) -> Result<EmbeddedPlan, Error> {
+    let tables = tables.with_catalogs(&statement)?;
     let session = watched(sessions.session(&tables), &wanted);
     let logical = optimized(&statement, &session, &tables).await?;
     let mut plan = ready(logical, session, &tables, lane, wanted).await?;
@@ -214,11 +217,15 @@ pub(crate) fn tables_of(
     let given = DataFusionStatement::Statement(Box::new(parsed(statement)?.clone()));
     let references = session.resolve_table_references(&given).map_err(|error| error_of(&error, database))?;
     let (rows, scalars) = (session.table_functions(), session.scalar_functions());
-    let is_function = |name: &str| {
+    let is_known = |name: &str| {
         name == tidegate_pgsql::ROWS_FROM || rows.contains_key(name) || scalars.contains_key(&name.to_lowercase())
     };
-    let is_table = |reference: &TableReference| !(is_function(reference.table()) && lacks(reference));
-    Ok(references.into_iter().filter(is_table).collect())
+    let is_function = |reference: &TableReference| match reference.schema() {
+        // The functions of PostgreSQL are in this schema, too.
+        Some("pg_catalog") => is_known(reference.table()) || reference.table() == "unnest",
+        _ => is_known(reference.table()) && lacks(reference),
+    };
+    Ok(references.into_iter().filter(|reference| !is_function(reference)).collect())
 }
 
 fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {

@@ -1,0 +1,104 @@
+//! Arrays that are written out, and what is cast to arrays.
+
+use datafusion::common::{Result, plan_err};
+use datafusion::sql::sqlparser::ast::{Array, ArrayElemTypeDef, CastKind, DataType, Expr, UnaryOperator, Value};
+
+use super::text::written_dimensions;
+
+/// Rewrites casts of arrays that are written out, before their parts are rewritten.
+///
+/// # Errors
+/// For an array without elements that nothing gives a type.
+pub(crate) fn rewrite_literals(expression: &mut Expr) -> Result<()> {
+    match expression {
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, .. } => {
+            if element_of(data_type).is_some() {
+                type_literal(expr, data_type);
+            } else if matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_)) {
+                write_numbers(expr);
+            }
+        }
+        Expr::Array(Array { elem, named: true }) if elem.is_empty() => {
+            return plan_err!("cannot determine type of empty array; write a type: ARRAY[]::integer[]");
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn element_of(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => Some(element),
+        _ => None,
+    }
+}
+
+fn array_of(element: DataType) -> DataType {
+    DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None))
+}
+
+/// An array without elements as the text of one. A text gives the type as many dimensions as it has itself, since in
+/// PostgreSQL those of the type mean nothing.
+fn type_literal(literal: &mut Expr, data_type: &mut DataType) {
+    match literal {
+        Expr::Nested(inner) => type_literal(inner, data_type),
+        Expr::Array(Array { elem, .. }) if elem.is_empty() => {
+            *literal = Expr::Value(Value::SingleQuotedString("{}".to_owned()).into());
+        }
+        Expr::Value(value) => {
+            if let Value::SingleQuotedString(text) = &value.value
+                && let Some(dimensions) = written_dimensions(text)
+            {
+                let mut element = data_type.clone();
+                while let Some(inner) = element_of(&element) {
+                    element = inner.clone();
+                }
+                *data_type = (0..dimensions.max(1)).fold(element, |element, _| array_of(element));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Numbers of different scales, which have one scale as an array, as the texts that they are written as.
+fn write_numbers(array: &mut Expr) {
+    match array {
+        Expr::Nested(inner) => write_numbers(inner),
+        Expr::Array(Array { elem, .. }) => {
+            if let Some(texts) = elem.iter().map(number_text).collect::<Option<Vec<_>>>() {
+                *elem = texts.into_iter().map(|text| Expr::Value(Value::SingleQuotedString(text).into())).collect();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The text of a number that is written without an exponent.
+fn number_text(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            let text = number_text(expr).filter(|text| !text.starts_with('-'))?;
+            let is_zero = text.bytes().all(|digit| matches!(digit, b'0' | b'.'));
+            Some(if is_zero { text } else { format!("-{text}") })
+        }
+        Expr::Value(value) => {
+            let Value::Number(number, false) = &value.value else { return None };
+            let (whole, fraction) = match number.split_once('.') {
+                Some((whole, fraction)) => (whole, Some(fraction)),
+                None => (number.as_str(), None),
+            };
+            if !whole.bytes().chain(fraction.unwrap_or_default().bytes()).all(|digit| digit.is_ascii_digit()) {
+                return None;
+            }
+            let whole = match whole.trim_start_matches('0') {
+                "" => "0",
+                whole => whole,
+            };
+            Some(match fraction {
+                Some("") | None => whole.to_owned(),
+                Some(fraction) => format!("{whole}.{fraction}"),
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,286 @@
+//! `character(n)`: text that is padded with spaces, which do not count.
+//!
+//! The type is a matter of syntax here. A cast to it is replaced by what its surroundings mean: the text without spaces
+//! at its end where it is compared, joined to other text or given to a function of text, the padded text where it is
+//! shown or its bytes are counted. Where the type would go on to a column or a value of its own, it is refused.
+
+use datafusion::common::{Result, plan_err};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, CharacterLength, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    GroupByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Value,
+};
+
+use crate::statement::column_name;
+use crate::syntax::call;
+
+/// The longest length that PostgreSQL allows.
+const LENGTH_MAX: u64 = 10_485_760;
+/// Functions of text, to which a `character(n)` is given without its spaces.
+const OF_TEXT: &[&str] = &[
+    "ascii",
+    "bit_length",
+    "btrim",
+    "char_length",
+    "character_length",
+    "initcap",
+    "left",
+    "length",
+    "lower",
+    "lpad",
+    "ltrim",
+    "md5",
+    "overlay",
+    "position",
+    "quote_ident",
+    "quote_literal",
+    "regexp_match",
+    "regexp_matches",
+    "regexp_replace",
+    "regexp_split_to_array",
+    "repeat",
+    "replace",
+    "reverse",
+    "right",
+    "rpad",
+    "rtrim",
+    "split_part",
+    "starts_with",
+    "string_agg",
+    "string_to_array",
+    "strpos",
+    "substr",
+    "substring",
+    "to_date",
+    "to_number",
+    "to_timestamp",
+    "translate",
+    "upper",
+];
+/// Functions to which it is given as it is shown.
+const OF_ANYTHING: &[&str] = &["concat", "concat_ws", "count", "format", "octet_length"];
+
+/// The operand of a cast to `character(n)`, and the length; none for `bpchar`, which keeps the text as it is.
+fn character(expression: &Expr) -> Option<(&Expr, Option<u64>)> {
+    match expression {
+        Expr::Nested(inner) => character(inner),
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, array: false, .. } => {
+            Some((expr, length_of(data_type)?))
+        }
+        _ => None,
+    }
+}
+
+fn length_of(data_type: &DataType) -> Option<Option<u64>> {
+    match data_type {
+        DataType::Character(None) | DataType::Char(None) => Some(Some(1)),
+        DataType::Character(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Char(Some(CharacterLength::IntegerLength { length, .. })) => Some(Some(*length)),
+        DataType::Custom(name, _) if name.to_string().eq_ignore_ascii_case("bpchar") => Some(None),
+        _ => None,
+    }
+}
+
+/// The cast that a literal with a type before it is.
+fn with_cast(expression: &mut Expr) {
+    if let Expr::TypedString(typed) = &*expression
+        && length_of(&typed.data_type).is_some()
+    {
+        *expression = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(Expr::Value(typed.value.clone())),
+            data_type: typed.data_type.clone(),
+            format: None,
+            array: false,
+        };
+    }
+}
+
+fn as_text(operand: &Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(operand.clone()),
+        data_type: DataType::Varchar(None),
+        format: None,
+        array: false,
+    }
+}
+
+fn number(value: u64) -> Expr {
+    Expr::Value(Value::Number(value.to_string(), false).into())
+}
+
+/// Replaces a cast to `character(n)` by the padded text.
+fn pad(expression: &mut Expr) {
+    with_cast(expression);
+    if let Some((operand, length)) = character(expression) {
+        let text = as_text(operand);
+        *expression = match length {
+            Some(length) => call("rpad", vec![text, number(length)]),
+            None => text,
+        };
+    }
+}
+
+/// Replaces a cast to `character(n)` by the text without spaces at its end. Whether it was one.
+fn strip(expression: &mut Expr) -> bool {
+    with_cast(expression);
+    let Some((operand, length)) = character(expression) else { return false };
+    let text = as_text(operand);
+    let text = match length {
+        Some(length) => call("left", vec![text, number(length)]),
+        None => text,
+    };
+    *expression = call("rtrim", vec![text]);
+    true
+}
+
+/// A literal beside a `character(n)` is one, too.
+fn strip_literal(expression: &mut Expr) {
+    match expression {
+        Expr::Nested(inner) => strip_literal(inner),
+        Expr::Value(value) => {
+            if let Value::SingleQuotedString(text) = &mut value.value {
+                text.truncate(text.trim_end_matches(' ').len());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_character(expression: &Expr) -> bool {
+    match expression {
+        Expr::TypedString(typed) => length_of(&typed.data_type).is_some(),
+        other => character(other).is_some(),
+    }
+}
+
+/// Strips all of `operands` if one is a `character(n)`.
+fn compare<'a>(operands: impl Iterator<Item = &'a mut Expr>) {
+    let operands: Vec<&mut Expr> = operands.collect();
+    if operands.iter().any(|operand| is_character(operand)) {
+        for operand in operands {
+            if !strip(operand) {
+                strip_literal(operand);
+            }
+        }
+    }
+}
+
+/// Rewrites casts to `character(n)` among the parts of `expression`, before its parts are rewritten themselves.
+///
+/// # Errors
+/// For a cast whose surroundings left it as it is.
+pub(crate) fn rewrite_characters(expression: &mut Expr) -> Result<()> {
+    if is_character(expression) {
+        return refuse(expression);
+    }
+    match expression {
+        Expr::BinaryOp { left, op, right } => rewrite_operator(left, op, right),
+        Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+            compare([left.as_mut(), right.as_mut()].into_iter());
+        }
+        Expr::InList { expr, list, .. } => compare(std::iter::once(expr.as_mut()).chain(list)),
+        Expr::Between { expr, low, high, .. } => compare([expr, low, high].into_iter().map(AsMut::as_mut)),
+        Expr::Case { operand: Some(operand), conditions, .. } => {
+            compare(std::iter::once(operand.as_mut()).chain(conditions.iter_mut().map(|branch| &mut branch.condition)));
+        }
+        // Patterns match the spaces.
+        Expr::Like { expr, .. } | Expr::ILike { expr, .. } | Expr::SimilarTo { expr, .. } => pad(expr),
+        Expr::IsNull(operand) | Expr::IsNotNull(operand) => pad(operand),
+        Expr::Cast { expr, .. }
+        | Expr::Trim { expr, .. }
+        | Expr::Substring { expr, .. }
+        | Expr::Overlay { expr, .. } => {
+            strip(expr);
+        }
+        Expr::Position { expr, r#in } => {
+            strip(expr);
+            strip(r#in);
+        }
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_lowercase();
+            let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+            for arg in &mut list.args {
+                let FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) = arg else { continue };
+                if OF_ANYTHING.contains(&name.as_str()) {
+                    pad(arg);
+                } else if OF_TEXT.contains(&name.as_str()) {
+                    strip(arg);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn rewrite_operator(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) {
+    match op {
+        BinaryOperator::Eq
+        | BinaryOperator::NotEq
+        | BinaryOperator::Lt
+        | BinaryOperator::LtEq
+        | BinaryOperator::Gt
+        | BinaryOperator::GtEq => compare([left, right].into_iter()),
+        BinaryOperator::StringConcat => {
+            strip(left);
+            strip(right);
+        }
+        BinaryOperator::PGRegexMatch
+        | BinaryOperator::PGRegexIMatch
+        | BinaryOperator::PGRegexNotMatch
+        | BinaryOperator::PGRegexNotIMatch
+        | BinaryOperator::PGLikeMatch
+        | BinaryOperator::PGILikeMatch
+        | BinaryOperator::PGNotLikeMatch
+        | BinaryOperator::PGNotILikeMatch => pad(left),
+        _ => {}
+    }
+}
+
+/// A text of one character has no spaces at its end but where it is empty; others have no type here.
+fn refuse(expression: &mut Expr) -> Result<()> {
+    with_cast(expression);
+    match character(expression) {
+        Some((_, Some(0))) => plan_err!("length for type character must be at least 1"),
+        Some((_, Some(1))) => {
+            pad(expression);
+            Ok(())
+        }
+        Some((_, Some(length))) if length > LENGTH_MAX => {
+            plan_err!("length for type character cannot exceed {LENGTH_MAX}")
+        }
+        _ => plan_err!(
+            "character(n) is supported where it is compared, joined to text, an argument of a function of text, or a \
+             column of the outermost SELECT; elsewhere write x::varchar(n), or rpad(x, n) for the padded text"
+        ),
+    }
+}
+
+/// Rewrites casts to `character(n)` that are sorted or grouped by.
+pub(crate) fn rewrite_character_keys(query: &mut Query) {
+    if let Some(OrderByKind::Expressions(orders)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+        orders.iter_mut().for_each(|order| pad(&mut order.expr));
+    }
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let GroupByExpr::Expressions(groups, _) = &mut select.group_by
+    {
+        groups.iter_mut().for_each(pad);
+    }
+}
+
+/// Rewrites casts to `character(n)` that are columns of `select`, which is the outermost.
+pub(crate) fn rewrite_character_columns(select: &mut Select) {
+    for item in &mut select.projection {
+        match item {
+            SelectItem::UnnamedExpr(expr) if is_character(expr) => {
+                let alias = datafusion::sql::sqlparser::ast::Ident::with_quote('"', column_name(expr));
+                let mut expr = expr.clone();
+                pad(&mut expr);
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+            SelectItem::ExprWithAlias { expr, .. } => pad(expr),
+            _ => {}
+        }
+    }
+}

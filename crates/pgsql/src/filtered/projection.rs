@@ -1,0 +1,52 @@
+//! Projections that compute stay above filters.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+
+use super::barrier::FilterBarrier;
+
+/// The rule that moves projections towards the tables, of which those that compute do not pass a filter.
+#[derive(Debug)]
+pub(super) struct FilteredProjection {
+    pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+}
+
+impl FilteredProjection {
+    pub(super) fn new(pushdown: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Self {
+        Self { pushdown }
+    }
+}
+
+impl PhysicalOptimizerRule for FilteredProjection {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let with_barriers = plan.transform_up(|node| {
+            Ok(if node.is::<FilterExec>() {
+                Transformed::yes(Arc::new(FilterBarrier::new(node)) as Arc<dyn ExecutionPlan>)
+            } else {
+                Transformed::no(node)
+            })
+        });
+        let moved = self.pushdown.optimize(with_barriers.data()?, config)?;
+        let without_barriers = moved.transform_up(|node| {
+            Ok(match node.downcast_ref::<FilterBarrier>() {
+                Some(barrier) => Transformed::yes(barrier.filter().clone()),
+                None => Transformed::no(node),
+            })
+        });
+        without_barriers.data()
+    }
+
+    fn name(&self) -> &str {
+        self.pushdown.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.pushdown.schema_check()
+    }
+}

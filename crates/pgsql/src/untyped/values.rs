@@ -1,0 +1,138 @@
+//! Literals in VALUES.
+//!
+//! The types of a row's values are only known once it is planned, when DataFusion demands that all rows agree. So a
+//! literal becomes a call with the values beside it, of which only the types count.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit, Visitor};
+
+use super::{common_type, value_of};
+use crate::syntax::call;
+
+/// The name of the function, which no caller can write.
+const NAME: &str = "untyped*";
+/// Values beside a literal whose types are looked at.
+const FELLOWS_MAX: usize = 16;
+
+/// Gives the literals in VALUES of `query` itself the type of the values in other rows.
+pub(crate) fn type_values(query: &mut Query) {
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Values(values) => type_rows(values),
+            SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
+            _ => {}
+        }
+    }
+}
+
+fn type_rows(values: &mut Values) {
+    let columns = values.rows.first().map_or(0, |row| row.content.len());
+    for column in 0..columns {
+        let own = || values.rows.iter().filter_map(|row| row.content.get(column));
+        if !own().any(is_string) || own().all(|value| is_string(value) || is_null(value)) {
+            continue;
+        }
+        let Some(fellows) = fellows(own()) else { continue };
+        for row in &mut values.rows {
+            if let Some(literal) = row.content.get_mut(column).filter(|value| is_string(value)) {
+                let text = std::mem::replace(literal, Expr::Value(Value::Null.into()));
+                *literal = call(NAME, [vec![text], fellows.clone()].concat());
+            }
+        }
+    }
+}
+
+/// Values of all types that those in `column` have; none where there may be others.
+fn fellows<'a>(column: impl Iterator<Item = &'a Expr>) -> Option<Vec<Expr>> {
+    let (mut seen, mut fellows) = (HashSet::new(), Vec::new());
+    for value in column.filter(|value| !is_string(value) && !is_null(value)) {
+        if seen.insert(type_key(value)) {
+            if fellows.len() == FELLOWS_MAX || value.visit(&mut FindsQuery).is_break() {
+                return None;
+            }
+            fellows.push(value.clone());
+        }
+    }
+    Some(fellows)
+}
+
+/// Equal for values that are known to have one type.
+fn type_key(value: &Expr) -> String {
+    match value {
+        Expr::Nested(inner) => type_key(inner),
+        Expr::Cast { data_type, .. } => format!("::{data_type}"),
+        Expr::TypedString(typed) => format!("::{}", typed.data_type),
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) if number.contains(['.', 'e', 'E']) => number.clone(),
+            Value::Number(..) => "integer".to_owned(),
+            Value::Boolean(_) => "boolean".to_owned(),
+            other => other.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+fn is_string(value: &Expr) -> bool {
+    match value {
+        Expr::Value(value) => matches!(
+            value.value,
+            Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::DollarQuotedString(_)
+        ),
+        Expr::Nested(inner) => is_string(inner),
+        _ => false,
+    }
+}
+
+fn is_null(value: &Expr) -> bool {
+    matches!(value, Expr::Value(value) if value.value == Value::Null)
+}
+
+struct FindsQuery;
+
+impl Visitor for FindsQuery {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(Untyped { signature: Signature::variadic_any(Volatility::Immutable) })
+}
+
+/// The value that its first argument, a text, names, of the type of the others.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Untyped {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Untyped {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let fellows = types.get(1..).unwrap_or_default();
+        Ok(common_type("VALUES", fellows)?.unwrap_or(DataType::Utf8))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(text)))) = args.args.first() else {
+            return plan_err!("a literal without a type is a text");
+        };
+        let value = value_of(text, args.return_field.data_type())?;
+        Ok(ColumnarValue::Scalar(value.cast_to(args.return_field.data_type())?))
+    }
+}
