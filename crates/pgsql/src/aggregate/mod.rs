@@ -4,6 +4,7 @@
 //! ([`planner`]), or before that rewritten ([`hypothetical`]).
 
 mod average;
+mod excluded;
 mod extreme;
 mod filter;
 mod float_extreme;
@@ -14,7 +15,11 @@ mod named_window;
 mod ordered;
 mod planner;
 mod regression;
+<<<<<<< HEAD
 mod same_name;
+=======
+mod shift;
+>>>>>>> dea911c57583b6e01336422f26797af8f9050ec1
 mod single_distinct;
 mod spread;
 mod string_agg;

@@ -10,7 +10,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::{average, ordered, regression, string_agg};
+use super::{average, ordered, regression, shift, string_agg};
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlanner;
@@ -89,6 +89,10 @@ impl ExprPlanner for AggregatePlanner {
                 must_be_positive(&name, call.args.first())?;
                 cast(expr, DataType::Int32)
             }
+            "lag" | "lead" => match shift::of_columns(&call) {
+                Some(func_def) => window(&RawWindowExpr { func_def, ..call.clone() }),
+                None => return Ok(PlannerResult::Original(call)),
+            },
             "nth_value" => {
                 must_be_positive(&name, call.args.get(1))?;
                 return Ok(PlannerResult::Original(call));
