@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, Cast, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
+use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::{average, ordered, regression, string_agg};
@@ -89,6 +89,7 @@ impl ExprPlanner for AggregatePlanner {
                 must_be_positive(&name, call.args.first())?;
                 cast(expr, DataType::Int32)
             }
+            "lag" | "lead" if call.args.iter().skip(1).any(|arg| !is_constant(arg)) => shifted(&name, &call)?,
             "nth_value" => {
                 must_be_positive(&name, call.args.get(1))?;
                 return Ok(PlannerResult::Original(call));
@@ -106,6 +107,27 @@ impl ExprPlanner for AggregatePlanner {
         };
         Ok(PlannerResult::Planned(planned.alias(shown)))
     }
+}
+
+fn is_constant(argument: &Expr) -> bool {
+    match argument {
+        Expr::Literal(..) => true,
+        Expr::Negative(operand) => is_constant(operand),
+        _ => false,
+    }
+}
+
+/// `lag(x, n, otherwise)` whose last argument is no constant: where there is no such row, `lag(true, n)` is NULL.
+fn shifted(name: &str, call: &RawWindowExpr) -> Result<Expr> {
+    let [value, offset, otherwise] = call.args.as_slice() else {
+        return plan_err!("the offset of {name} must be a constant; number the rows and join them instead");
+    };
+    if !is_constant(offset) {
+        return plan_err!("the offset of {name} must be a constant; number the rows and join them instead");
+    }
+    let of = |value: Expr| window(&RawWindowExpr { args: vec![value, offset.clone()], ..call.clone() });
+    let case = vec![(Box::new(of(lit(true)).is_null()), Box::new(otherwise.clone()))];
+    Ok(Expr::Case(Case::new(None, case, Some(Box::new(of(value.clone()))))))
 }
 
 /// Whether no row leaves the window of `call`.
