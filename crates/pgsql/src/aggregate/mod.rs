@@ -15,11 +15,8 @@ mod named_window;
 mod ordered;
 mod planner;
 mod regression;
-<<<<<<< HEAD
 mod same_name;
-=======
 mod shift;
->>>>>>> dea911c57583b6e01336422f26797af8f9050ec1
 mod single_distinct;
 mod spread;
 mod string_agg;

@@ -44,7 +44,6 @@ fn is_word(token: &Token, word: &str) -> bool {
 
 /// `interval(3) '…'` as a cast, since the parser leaves out the digits.
 fn with_interval_digits(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_gap = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let mut spelt: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
         if matches!(token.token, Token::SingleQuotedString(_))
@@ -76,14 +75,14 @@ fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // For each parenthesis that is open: whether it is one of `substring`.
     let mut open = Vec::new();
-    let mut last = [Token::EOF, Token::EOF, Token::EOF];
+    let mut last = [Token::EOF, Token::EOF];
     for mut token in tokens {
         if matches!(token.token, Token::Whitespace(_)) {
             substituted.push(token);
             continue;
         }
         match &token.token {
-            Token::LParen => open.push(is_word(&last[2], "substring")),
+            Token::LParen => open.push(is_word(&last[1], "substring")),
             Token::RParen => {
                 open.pop();
             }
@@ -93,15 +92,6 @@ fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             word if open.last() == Some(&true) && is_word(word, "escape") => {
                 token.token = Token::make_keyword("FOR");
             }
-<<<<<<< HEAD
-            word if is_word(word, "from") && last[2] == Token::LParen && is_word(&last[1], "trim") => continue,
-            word if is_word(word, "from")
-                && ["both", "leading", "trailing"].iter().any(|side| is_word(&last[2], side))
-                && last[1] == Token::LParen
-                && is_word(&last[0], "trim") =>
-            {
-                continue;
-=======
             word if is_word(word, "from") && last[1] == Token::LParen && is_word(&last[0], "trim") => continue,
             word if is_word(word, "from") && last[0] == Token::LParen && is_side(&last[1]) => continue,
             Token::SingleQuotedString(escape) if is_word(&last[1], "uescape") => {
@@ -113,12 +103,11 @@ fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                     substituted.pop();
                     token.token = Token::SingleQuotedString(text);
                 }
->>>>>>> dea911c57583b6e01336422f26797af8f9050ec1
             }
             _ => {}
         }
-        last.rotate_left(1);
-        last[2] = token.token.clone();
+        last.swap(0, 1);
+        last[1] = token.token.clone();
         substituted.push(token);
     }
     substituted
