@@ -40,5 +40,5 @@ pub use filtered::physical_optimizer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
-pub use statement::{rewrite, shown_schema};
+pub use statement::{ROWS_FROM, TableColumns, rewrite, shown_schema};
 pub use types::type_planner;

@@ -133,7 +133,7 @@ fn words_of(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error>
     match dialect {
         SqlDialect::DataFusion => {
             let tokens = spelling::with_text_forms(spelling::with_tables_selected(tokens));
-            Ok(spelling::with_placeholders(tokens))
+            Ok(spelling::with_placeholders(spelling::with_clauses(tokens)))
         }
         SqlDialect::Postgres | SqlDialect::Sqlite => {
             Ok(spelling::pieces(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())

@@ -115,3 +115,33 @@ SELECT a.n FROM (VALUES (1, interval '1 day')) a(n, i) JOIN (VALUES (1, interval
 SELECT row_number() OVER (PARTITION BY i) AS r FROM (VALUES (interval '1 day'), (interval '24 hours')) v(i) ORDER BY 1;
 SELECT CASE interval '1 day' WHEN interval '24 hours' THEN 'same' ELSE 'no' END AS a,
   nullif(interval '1 day', interval '24 hours') AS b, coalesce(NULL, interval '1 day') AS c;
+
+-- AND and OR stop where one side decides
+SELECT id FROM employees WHERE id = 5 OR 10 / (id - 5) > 1 ORDER BY id;
+SELECT id FROM employees WHERE (id <> 5 AND 10 / (id - 5) > 1) OR id = 7 ORDER BY id;
+SELECT id, id <> 5 AND 10 / (id - 5) > 1 AS a FROM employees ORDER BY id LIMIT 7;
+SELECT id, id = 5 OR 10 / (id - 5) > 1 AS a FROM employees ORDER BY id LIMIT 7;
+SELECT id FROM employees WHERE NOT (id = 5 OR 10 / (id - 5) < 1) ORDER BY id;
+SELECT id, bonus > 0 AND 10 / (id + 1) > 1 AS a, bonus > 0 OR 10 / (id + 1) > 1 AS b FROM employees ORDER BY id LIMIT 12;
+SELECT id FROM employees_csv WHERE id <> 5 AND 10 / (id - 5) > 1 ORDER BY id LIMIT 6;
+SELECT e.id FROM employees e WHERE e.id <> 5 AND 10 / (e.id - 5) IN (SELECT id FROM employees) ORDER BY 1;
+SELECT a.id, b.id FROM employees a LEFT JOIN employees b ON a.id <> 5 AND 10 / (a.id - 5) = b.id WHERE a.id < 5 ORDER BY 1, 2;
+SELECT t::int FROM (VALUES ('12'), ('x')) v(t) WHERE t ~ '^\d+$';
+SELECT x FROM (SELECT t::int AS x, t FROM (VALUES ('12'), ('x')) v(t)) s WHERE t ~ '^\d+$' ORDER BY x;
+
+-- A branch of CASE without a type, before others
+SELECT (CASE WHEN true THEN '5' ELSE 3 END) + 1 AS a;
+SELECT sum(CASE WHEN id > 3 THEN '1' ELSE 0 END) AS s FROM employees;
+SELECT CASE WHEN id = 1 THEN NULL WHEN id = 2 THEN '2013-01-05' ELSE date '2013-01-01' + id END - 1 AS d FROM nums
+WHERE id < 4 ORDER BY id;
+SELECT CASE WHEN id = 2 THEN 'x' ELSE id END FROM nums;
+
+-- Arrays of columns
+SELECT ARRAY[a, b] FROM (VALUES (ARRAY[1], ARRAY[2, 3])) v(a, b);
+SELECT ARRAY[a, b] AS c, (ARRAY[a, a])[2][1] AS d FROM (VALUES (ARRAY[1], ARRAY[2])) v(a, b);
+
+-- What lag and lead give where there is no such row
+SELECT id, lag(id, 1, id * 10) OVER (ORDER BY id) AS a, lead(id, 2, -id) OVER (ORDER BY id DESC) AS b FROM nums
+WHERE id < 6 ORDER BY id;
+SELECT id, lag(i1, 1, i2) OVER (ORDER BY id) AS a, lag(NULL::int, 1, i2) OVER (ORDER BY id) AS b FROM nums WHERE id < 12
+ORDER BY id;

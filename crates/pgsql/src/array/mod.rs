@@ -6,6 +6,7 @@ mod element;
 mod flat;
 mod function;
 mod literal;
+mod matching;
 mod operator;
 mod order;
 mod quantified;
@@ -19,6 +20,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use flat::with_one_dimension;
 pub(crate) use literal::rewrite_literals;
+pub(crate) use matching::of_arrays;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_within, ordered};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
@@ -29,6 +31,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     let mut functions = edit::functions();
     functions.extend(element::functions());
     functions.push(flat::function());
+    functions.push(matching::matching());
     functions.extend(quantified::functions());
     functions.extend(search::functions());
     functions.extend(shape::functions());

@@ -97,7 +97,7 @@ fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> 
 fn not_a_numeric(text: &str, to: &DataType) -> Result<i128> {
     let word = text.trim().trim_start_matches(['-', '+']).to_ascii_lowercase();
     if matches!(word.as_str(), "nan" | "inf" | "infinity") {
-        return exec_err!("\"{text}\" is not supported as a numeric; write \"{text}\"::double precision instead");
+        return exec_err!("\"{text}\" is not supported as a numeric; write '{text}'::double precision instead");
     }
     if super::float(text, &DataType::Float64).is_ok() {
         return exec_err!("\"{text}\" has more than the 38 digits of a numeric; write a double precision instead");

@@ -4,17 +4,17 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
 use datafusion::common::{NullHandling, UnnestOptions};
 use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
-use datafusion::functions_nested::expr_fn::{array_length, gen_series};
+use datafusion::functions_nested::expr_fn::{array_length, gen_series, make_array};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
 };
 
+use super::forms::ROWS_FROM;
 use super::record::{self, is_record_function};
-use super::sample;
 use super::set_returning::{list_function, set_returning};
-use super::whole_row;
+use super::{counted_sets, row_in, sample, whole_row};
 use crate::array;
 use crate::syntax::call;
 
@@ -38,6 +38,9 @@ impl RelationPlanner for FromPlanner {
             let plan = sample::sampled(context.plan(relation)?, &sample)?;
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
+        if let Some(plan) = counted_sets::plan(&relation, context)? {
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
+        }
         if let Some(alias) = take_partial_alias(&mut relation) {
             let plan = with_some_names(context.plan(relation)?, &alias)?;
             let alias = TableAlias { columns: Vec::new(), ..alias };
@@ -47,7 +50,7 @@ impl RelationPlanner for FromPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let function = name.to_string().to_lowercase();
-        if function != "unnest" && set_returning(&function).is_none() {
+        if function != "unnest" && function != ROWS_FROM && set_returning(&function).is_none() {
             let original = TableFactor::Function { lateral, name, args, with_ordinality, alias };
             return Ok(RelationPlanning::Original(Box::new(original)));
         }
@@ -93,6 +96,7 @@ fn take_partial_alias(relation: &mut TableFactor) -> Option<TableAlias> {
 
 fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
+    row_in::check_columns(alias, columns.len())?;
     if alias.columns.len() > columns.len() {
         let (table, has, given) = (&alias.name, columns.len(), alias.columns.len());
         return plan_err!("{table} has {has} columns, but {given} names are given");
@@ -126,6 +130,9 @@ impl Call {
         }
         let none = DFSchema::empty();
         let mut lists = Vec::new();
+        if self.function == ROWS_FROM {
+            return self.plan_functions(context);
+        }
         if self.function == "unnest" {
             for array in &self.args {
                 lists.push(array::with_one_dimension(context.sql_to_expr(array.clone(), &none)?));
@@ -135,7 +142,7 @@ impl Call {
         }
         let mut outputs: Vec<(String, Expr)> = Vec::new();
         for index in 0..lists.len() {
-            let rows = Expr::Column(Column::new_unqualified(format!("rows {index}")));
+            let rows = rows_of(index);
             match set_returning(&self.function).map(|function| function.columns) {
                 Some(columns @ [_, _, ..]) => {
                     outputs.extend(columns.iter().map(|name| ((*name).to_owned(), get_field(rows.clone(), *name))));
@@ -144,16 +151,49 @@ impl Call {
                 _ => outputs.push((self.own_name(lists.len() == 1), rows)),
             }
         }
-        if self.with_ordinality {
-            let position = Expr::Column(Column::new_unqualified(format!("rows {}", lists.len())));
-            outputs.push(("ordinality".to_owned(), position));
-            lists.push(positions(&lists));
+        self.rows(lists, outputs)
+    }
+
+    /// The rows of the functions that are the arguments, side by side. Those that return rows are lists already.
+    fn plan_functions(&self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        let none = DFSchema::empty();
+        let mut lists = Vec::new();
+        let mut outputs: Vec<(String, Expr)> = Vec::new();
+        for argument in &self.args {
+            let ast::Expr::Function(function) = argument else {
+                return plan_err!("ROWS FROM takes functions, not {argument}");
+            };
+            let name = function.name.to_string().to_lowercase();
+            let arrays: Vec<ast::Expr> = match &function.args {
+                ast::FunctionArguments::List(list) if name == "unnest" => {
+                    list.args.iter().cloned().map(self::argument).collect::<Result<_>>()?
+                }
+                _ => Vec::new(),
+            };
+            if arrays.is_empty() {
+                let value = context.sql_to_expr(argument.clone(), &none)?;
+                outputs.push((name.clone(), rows_of(lists.len())));
+                lists.push(make_array(vec![value]));
+            }
+            for array in arrays {
+                let list = match &array {
+                    ast::Expr::Function(inner) => inner.name.to_string().strip_suffix('*').map(str::to_owned),
+                    _ => None,
+                };
+                let planned = context.sql_to_expr(array, &none)?;
+                outputs.push((list.clone().unwrap_or_else(|| name.clone()), rows_of(lists.len())));
+                lists.push(if list.is_some() { planned } else { array::with_one_dimension(planned) });
+            }
         }
         self.rows(lists, outputs)
     }
 
     /// The rows of `lists`, side by side, as `outputs`.
-    fn rows(&self, lists: Vec<Expr>, outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
+    fn rows(&self, mut lists: Vec<Expr>, mut outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
+        if self.with_ordinality {
+            outputs.push(("ordinality".to_owned(), rows_of(lists.len())));
+            lists.push(positions(&lists));
+        }
         let names: Vec<String> = (0..lists.len()).map(|index| format!("rows {index}")).collect();
         let columns = names.iter().map(Column::new_unqualified).collect();
         let lists = lists.into_iter().zip(&names).map(|(list, name)| list.alias(name));
@@ -212,6 +252,11 @@ impl Call {
         let outputs = self.named(vec![(self.own_name(true), output)])?;
         LogicalPlanBuilder::scan(self.function.as_str(), source, None)?.project(outputs)?.build().map(Some)
     }
+}
+
+/// The column with the rows of a list.
+fn rows_of(index: usize) -> Expr {
+    Expr::Column(Column::new_unqualified(format!("rows {index}")))
 }
 
 /// The positions of the longest of `lists`, from 1.

@@ -7,6 +7,7 @@ mod change;
 mod encode;
 mod format;
 mod function;
+mod ident;
 mod like;
 mod listed;
 mod normalize;
@@ -33,6 +34,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
         change::functions(),
         encode::functions(),
         format::functions(),
+        ident::functions(),
         like::functions(),
         listed::functions(),
         normalize::functions(),
