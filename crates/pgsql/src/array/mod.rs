@@ -3,6 +3,7 @@
 mod compare;
 mod edit;
 mod element;
+mod fill;
 mod flat;
 mod function;
 mod literal;

@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
 };
 
-use super::flat;
 use super::quantified::FUNCTIONS;
+use super::{fill, flat};
 use crate::syntax::{call, is_named};
 
 /// The upper bound of a slice that has none.
@@ -24,6 +24,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
             None
         }
         Expr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
+        Expr::Function(function) if is_named(&function.name, "array_fill") => Some(fill::repeated(function)?),
         Expr::Function(function) => {
             if is_named(&function.name, "array_agg") {
                 sort_distinct(function);
