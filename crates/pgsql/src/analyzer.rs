@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -46,6 +46,7 @@ impl AnalyzerRule for LiteralTypes {
             let node = number::compare_join_keys(node.data)?;
             let schema = schema_of(&node)?;
             let names = NamePreserver::new(&node);
+            check_rounding(&node)?;
             let typed = node.map_expressions(|expression| {
                 let name = names.save(&expression);
                 let typed = expression.transform_up(|expression| type_literals(expression, &schema))?;
@@ -56,6 +57,17 @@ impl AnalyzerRule for LiteralTypes {
         };
         plan.transform_up_with_subqueries(in_node).data()
     }
+}
+
+fn check_rounding(node: &LogicalPlan) -> Result<()> {
+    let inputs = node.inputs();
+    node.apply_expressions(|expression| {
+        expression.apply(|part| {
+            number::check_rounding(part, &inputs)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
 }
 
 fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -67,7 +67,11 @@ impl ExprPlanner for OperatorPlanner {
     }
 
     fn plan_array_literal(&self, exprs: Vec<Expr>, schema: &DFSchema) -> Result<PlannerResult<Vec<Expr>>> {
-        Ok(PlannerResult::Original(untyped::plan_array(exprs, schema)?))
+        let elements = untyped::plan_array(exprs, schema)?;
+        Ok(match array::of_arrays(&elements, schema) {
+            Some(array) => PlannerResult::Planned(array),
+            None => PlannerResult::Original(elements),
+        })
     }
 
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {

@@ -30,7 +30,8 @@ const WITHHELD: &[&str] = &[
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
-    let ours = ours.chain(untyped::functions()).chain(catalog::functions()).map(Arc::new);
+    let ours = ours.chain(untyped::functions()).chain(catalog::functions()).chain([aggregate::cast_named()]);
+    let ours = ours.map(Arc::new);
     merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })

@@ -1,5 +1,7 @@
 //! From SQL text to exactly one statement of an AST, within bounds, and back to text.
 
+use std::ops::ControlFlow;
+
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -31,13 +33,39 @@ pub(crate) fn statement(sql: &str, dialect: SqlDialect) -> Result<ast::Statement
         return Err(refusal::of_name(&name).unwrap_or(error));
     }
     match parsed(tokens, only_statement, sql, dialect) {
-        Ok(Some(statement @ ast::Statement::Query(_))) => Ok(statement),
+        Ok(Some(mut statement @ ast::Statement::Query(_))) => {
+            if dialect == SqlDialect::DataFusion {
+                separate_signs(&mut statement);
+            }
+            Ok(statement)
+        }
         Ok(Some(_)) => Err(refusal::of_no_query(&name)),
         Ok(None) => Err(Error::new(ErrorKind::InvalidArguments, "there is no SQL statement in the text")
             .with_hint("Send one SELECT statement.")),
         // Not every statement that is refused is one that the parser knows.
         Err(error) => Err(refusal::of_name(&name).unwrap_or(error)),
     }
+}
+
+/// Puts parentheses around what has a sign of its own behind another, which are printed side by side: `@ -5`.
+fn separate_signs(statement: &mut ast::Statement) {
+    struct Signs;
+    impl ast::VisitorMut for Signs {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<()> {
+            use ast::UnaryOperator::{BitwiseNot, PGAbs, PGCubeRoot, PGSquareRoot};
+            if let ast::Expr::UnaryOp { op: BitwiseNot | PGAbs | PGCubeRoot | PGSquareRoot, expr } = expression
+                && matches!(**expr, ast::Expr::UnaryOp { .. })
+            {
+                let inner = std::mem::replace(expr, Box::new(ast::Expr::Value(ast::Value::Null.into())));
+                **expr = ast::Expr::Nested(inner);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    // It never breaks off.
+    let _ = ast::VisitMut::visit(statement, &mut Signs);
 }
 
 /// Parses `text` as one expression and nothing else.

@@ -15,6 +15,7 @@ mod named_window;
 mod ordered;
 mod planner;
 mod regression;
+mod same_name;
 mod shift;
 mod single_distinct;
 mod spread;
@@ -35,6 +36,7 @@ pub(crate) use average::average_spans;
 pub(crate) use filter::guard_arguments;
 pub(crate) use frame::WindowTypes;
 pub(crate) use planner::AggregatePlanner;
+pub(crate) use same_name::{cast_named, name_casts};
 pub(crate) use single_distinct::optimizer_rules;
 
 /// The aggregate functions. One with the name of a function of DataFusion takes its place.

@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, Cast, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
+use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::{average, ordered, regression, shift, string_agg};
@@ -89,10 +89,7 @@ impl ExprPlanner for AggregatePlanner {
                 must_be_positive(&name, call.args.first())?;
                 cast(expr, DataType::Int32)
             }
-            "lag" | "lead" => match shift::of_columns(&call) {
-                Some(func_def) => window(&RawWindowExpr { func_def, ..call.clone() }),
-                None => return Ok(PlannerResult::Original(call)),
-            },
+            "lag" | "lead" if call.args.iter().skip(1).any(|arg| !is_constant(arg)) => shifted(&name, &call)?,
             "nth_value" => {
                 must_be_positive(&name, call.args.get(1))?;
                 return Ok(PlannerResult::Original(call));
@@ -110,6 +107,34 @@ impl ExprPlanner for AggregatePlanner {
         };
         Ok(PlannerResult::Planned(planned.alias(shown)))
     }
+}
+
+fn is_constant(argument: &Expr) -> bool {
+    match argument {
+        Expr::Literal(..) => true,
+        Expr::Negative(operand) => is_constant(operand),
+        _ => false,
+    }
+}
+
+/// `lag(x, n, otherwise)` whose arguments behind the first are no constants. There is no such row where `lag(true, n)`
+/// is NULL; but an offset that is NULL gives NULL.
+fn shifted(name: &str, call: &RawWindowExpr) -> Result<Expr> {
+    let (value, offset, otherwise) = match call.args.as_slice() {
+        [value, offset] => (value, offset, None),
+        [value, offset, otherwise] => (value, offset, Some(otherwise)),
+        _ => return plan_err!("{name} takes a value, an offset and a default"),
+    };
+    let func_def = if is_constant(offset) { call.func_def.clone() } else { shift::shift(name == "lead") };
+    let of = |value: Expr| {
+        window(&RawWindowExpr { func_def: func_def.clone(), args: vec![value, offset.clone()], ..call.clone() })
+    };
+    let Some(otherwise) = otherwise else { return Ok(of(value.clone())) };
+    let cases = vec![
+        (Box::new(offset.clone().is_null()), Box::new(lit(ScalarValue::Null))),
+        (Box::new(of(lit(true)).is_null()), Box::new(otherwise.clone())),
+    ];
+    Ok(Expr::Case(Case::new(None, cases, Some(Box::new(of(value.clone()))))))
 }
 
 /// Whether no row leaves the window of `call`.

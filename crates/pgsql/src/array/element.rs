@@ -1,8 +1,10 @@
 //! Subscripts and slices.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, UInt64Array, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, UInt64Array, new_null_array};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::{Result, plan_err};
@@ -16,6 +18,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("array_subscript*", subscript_types, subscript_type, subscript),
         Function::new("array_slice_between*", slice_types, |fields| Ok(fields[0].data_type().clone()), slice),
+        Function::new("array_slices*", slices_types, |fields| Ok(fields[0].data_type().clone()), slices),
     ]
 }
 
@@ -79,6 +82,65 @@ fn slice_types(types: &[DataType]) -> Result<Vec<DataType>> {
     }
 }
 
+/// The places of an array from its element `lower` to its element `upper`, the first of which is 1.
+fn within(own: Range<usize>, lower: i64, upper: i64) -> Range<usize> {
+    let first = (lower.max(1) - 1).min(own.len() as i64);
+    let last = upper.clamp(first, own.len() as i64);
+    own.start + first as usize..own.start + last as usize
+}
+
+fn slices_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let Some((array, bounds)) = types.split_first() else { return plan_err!("a slice needs an array") };
+    if !bounds.iter().all(|bound| bound.is_integer() || bound.is_null()) {
+        return plan_err!("the bounds of a slice are integers");
+    }
+    let array = list_of(require_item("of a slice", array)?);
+    Ok([vec![array], bounds.iter().map(|_| DataType::Int64).collect()].concat())
+}
+
+/// Slices of several dimensions. An array without elements has no dimensions.
+fn slices(call: &Call<'_>) -> Result<ArrayRef> {
+    let list = lists(call, 0)?;
+    let bounds = (1..call.args.len()).map(|index| Ok(call.array(index)?.as_primitive::<Int64Type>().clone()));
+    let bounds: Vec<Int64Array> = bounds.collect::<Result<_>>()?;
+    let mut is_empty = vec![bounds.len() / 2 > dimensions(list.data_type()); call.rows];
+    let owners: Vec<usize> = (0..call.rows).collect();
+    let has_dimensions = !is_empty.contains(&true);
+    let sliced = if has_dimensions { sliced(&list, &owners, &bounds, &mut is_empty)? } else { list.clone() };
+    let mut made = Lists::new(call.rows);
+    for row in 0..call.rows {
+        if list.is_null(row) || bounds.iter().any(|bound| bound.is_null(row)) {
+            made.push_null();
+        } else if is_empty[row] {
+            made.push(std::iter::empty())?;
+        } else {
+            made.push(range(&sliced, row).map(|place| (0, place)))?;
+        }
+    }
+    let made = made.finish(&[sliced.values().clone()])?;
+    Ok(if made.data_type() == call.returns { made } else { Arc::new(cast(&made, call.returns)?) })
+}
+
+/// `list`, each row of which belongs to one of the `owners`, whose `bounds` count. Marks those of which nothing is left.
+fn sliced(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &mut [bool]) -> Result<ListArray> {
+    let [lower, upper, rest @ ..] = bounds else { return Ok(list.clone()) };
+    let (mut places, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());
+    for (row, owner) in owners.iter().enumerate() {
+        let own = if list.is_valid(row) { range(list, row) } else { 0..0 };
+        let kept = within(own, lower.value(*owner), upper.value(*owner));
+        is_empty[*owner] |= kept.is_empty();
+        lengths.push(kept.len());
+        inner_owners.extend(kept.clone().map(|_| *owner));
+        places.extend(kept.map(|place| place as u64));
+    }
+    let mut values = take(list.values(), &UInt64Array::from(places), None)?;
+    if !rest.is_empty() {
+        values = Arc::new(sliced(&as_list(&values)?, &inner_owners, rest, is_empty)?);
+    }
+    let DataType::List(item) = list_of(values.data_type().clone()) else { return plan_err!("a list was expected") };
+    Ok(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), values, None)?)
+}
+
 fn slice(call: &Call<'_>) -> Result<ArrayRef> {
     let list: ListArray = lists(call, 0)?;
     let (lower, upper) = (call.array(1)?, call.array(2)?);
@@ -89,10 +151,7 @@ fn slice(call: &Call<'_>) -> Result<ArrayRef> {
             made.push_null();
             continue;
         }
-        let own = range(&list, row);
-        let first = (lower.value(row).max(1) - 1).min(own.len() as i64);
-        let last = upper.value(row).clamp(first, own.len() as i64);
-        made.push((own.start + first as usize..own.start + last as usize).map(|place| (0, place)))?;
+        made.push(within(range(&list, row), lower.value(row), upper.value(row)).map(|place| (0, place)))?;
     }
     let sliced = made.finish(&[list.values().clone()])?;
     Ok(if sliced.data_type() == call.returns { sliced } else { Arc::new(cast(&sliced, call.returns)?) })

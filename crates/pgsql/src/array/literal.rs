@@ -4,6 +4,7 @@ use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{Array, ArrayElemTypeDef, CastKind, DataType, Expr, UnaryOperator, Value};
 
 use super::text::written_dimensions;
+use crate::syntax::call;
 
 /// Rewrites casts of arrays that are written out, before their parts are rewritten.
 ///
@@ -101,4 +102,32 @@ fn number_text(expression: &Expr) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// `array_fill(value, ARRAY[rows, columns])`, as arrays that are repeated.
+///
+/// # Errors
+/// For dimensions that are not written out, as the type of the array has them.
+pub(super) fn filled(args: &[Expr]) -> Result<Expr> {
+    const ADVICE: &str = "array_fill takes a value with a type and its dimensions written out, for instance \
+                          array_fill(0, ARRAY[2, 3]); for lengths of columns write array_repeat(x, n)";
+    let [value, Expr::Array(Array { elem, .. })] = args else { return plan_err!("{ADVICE}") };
+    let length = |element: &Expr| match element {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.parse::<u64>().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(lengths) = elem.iter().map(length).collect::<Option<Vec<u64>>>() else { return plan_err!("{ADVICE}") };
+    let is_untyped =
+        matches!(value, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null));
+    if is_untyped || lengths.is_empty() || lengths.len() > 6 {
+        return plan_err!("{ADVICE}");
+    }
+    // Without elements an array has no dimensions.
+    let lengths = if lengths.contains(&0) { vec![0] } else { lengths };
+    let number = |length: u64| Expr::Value(Value::Number(length.to_string(), false).into());
+    let repeated = |value: Expr, length: &u64| call("array_repeat", vec![value, number(*length)]);
+    Ok(lengths.iter().rev().fold(value.clone(), repeated))
 }

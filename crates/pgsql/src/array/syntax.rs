@@ -6,8 +6,9 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, Ident, OrderByExpr, OrderByOptions, Subscript, Value,
 };
 
+use super::flat;
+use super::literal::filled;
 use super::quantified::FUNCTIONS;
-use super::{fill, flat};
 use crate::syntax::{call, is_named};
 
 /// The upper bound of a slice that has none.
@@ -24,14 +25,17 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
             None
         }
         Expr::CompoundFieldAccess { root, access_chain } => subscripts(root, access_chain)?,
-        Expr::Function(function) if is_named(&function.name, "array_fill") => Some(fill::repeated(function)?),
         Expr::Function(function) => {
             if is_named(&function.name, "array_agg") {
                 sort_distinct(function);
             } else if is_named(&function.name, "unnest") {
                 flat::rewrite_unnest(function);
             }
-            of_subquery(function)?
+            if is_named(&function.name, "array_fill") {
+                Some(filled(&positional(function))?)
+            } else {
+                of_subquery(function)?
+            }
         }
         _ => None,
     };
@@ -39,6 +43,16 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
         *expression = rewritten;
     }
     Ok(())
+}
+
+/// The arguments of `function` without those that have a name.
+fn positional(function: &Function) -> Vec<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    let value = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    };
+    list.args.iter().filter_map(value).collect()
 }
 
 fn without_parentheses(expression: &Expr) -> &Expr {
@@ -87,22 +101,45 @@ fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
         return Ok(None);
     }
     let root = member_of(root, names);
+    if subscripts.len() > 1
+        && subscripts.iter().any(|access| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. })))
+    {
+        return slices(root, subscripts).map(Some);
+    }
     let mut indexes = Vec::new();
     for access in subscripts {
         match access {
             AccessExpr::Subscript(Subscript::Index { index }) => indexes.push(index.clone()),
-            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None })
-                if subscripts.len() == 1 =>
-            {
-                let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
-                let lower = lower_bound.clone().unwrap_or_else(|| number("1"));
-                let upper = upper_bound.clone().unwrap_or_else(|| number(LAST));
-                return Ok(Some(call("array_slice_between*", vec![root, lower, upper])));
+            AccessExpr::Subscript(Subscript::Slice { .. }) => {
+                let bounds = bounds_of(access)?;
+                return Ok(Some(call("array_slice_between*", [vec![root], bounds].concat())));
             }
-            _ => return not_impl_err!("slices of several dimensions are not supported; unnest the array"),
+            AccessExpr::Dot(_) => return not_impl_err!("a member of an element; unnest the array instead"),
         }
     }
     Ok(Some(call("array_subscript*", [vec![root], indexes].concat())))
+}
+
+/// The bounds of a slice; those of a subscript beside slices are from the first element on.
+fn bounds_of(access: &AccessExpr) -> Result<Vec<Expr>> {
+    let number = |text: &str| Expr::Value(Value::Number(text.to_owned(), false).into());
+    match access {
+        AccessExpr::Subscript(Subscript::Index { index }) => Ok(vec![number("1"), index.clone()]),
+        AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }) => Ok(vec![
+            lower_bound.clone().unwrap_or_else(|| number("1")),
+            upper_bound.clone().unwrap_or_else(|| number(LAST)),
+        ]),
+        _ => not_impl_err!("slices with a stride; write two bounds: x[1:2]"),
+    }
+}
+
+/// `root[1:2][2:2]`.
+fn slices(root: Expr, subscripts: &[AccessExpr]) -> Result<Expr> {
+    let mut args = vec![root];
+    for access in subscripts {
+        args.extend(bounds_of(access)?);
+    }
+    Ok(call("array_slices*", args))
 }
 
 fn member_of(root: &Expr, names: &[AccessExpr]) -> Expr {

@@ -278,11 +278,14 @@ pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<Strin
     Ok((0..list.len()).map(row).collect())
 }
 
+/// Elements two by two.
+pub(crate) type TextPairs = Vec<(Option<String>, Option<String>)>;
+
 /// The pairs of each array of text, or of each text that is an array: elements that follow each other, or rows of two.
 ///
 /// # Errors
 /// For arrays that have no pairs.
-pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<Vec<(Option<String>, Option<String>)>>>> {
+pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
     let depth = dimensions(array.data_type());
     if depth == 0 {
         let texts = texts(array)?;

@@ -22,7 +22,7 @@ pub(super) fn is_of_postgres(from: &DataType, to: &DataType) -> Result<bool> {
         if has_free_scale(from) {
             return plan_err!(
                 "the text of a quotient or an average is not computed, since the number of its digits is \
-                 PostgreSQL's choice; round it first: round(x, 2)::text"
+                 PostgreSQL's choice; round it first: write round(x, 2)::text"
             );
         }
         if matches!(from, DataType::Struct(_) | DataType::Map(..) | DataType::Union(..)) {

@@ -72,7 +72,7 @@ fn each<T, A: FromIterator<Option<T>>>(texts: &StringArray, parse: impl Fn(&str)
 }
 
 fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> {
-    let Some((value, written)) = number::decimal(text) else { return Err(number::invalid(text, to)) };
+    let Some((value, written)) = number::decimal(text) else { return not_a_numeric(text, to) };
     let shift = u32::from((i16::from(scale) - i16::from(written)).unsigned_abs());
     let overflow =
         || format!("numeric field overflow: \"{text}\" has more digits than numeric({precision},{scale}) holds");
@@ -91,6 +91,18 @@ fn decimal(text: &str, precision: u8, scale: i8, to: &DataType) -> Result<i128> 
         }
     };
     if units.unsigned_abs() < 10_u128.pow(u32::from(precision)) { Ok(units) } else { exec_err!("{}", overflow()) }
+}
+
+/// Why `text` is no numeric: it names none, or one that PostgreSQL has and this engine lacks.
+fn not_a_numeric(text: &str, to: &DataType) -> Result<i128> {
+    let word = text.trim().trim_start_matches(['-', '+']).to_ascii_lowercase();
+    if matches!(word.as_str(), "nan" | "inf" | "infinity") {
+        return exec_err!("\"{text}\" is not supported as a numeric; write '{text}'::double precision instead");
+    }
+    if super::float(text, &DataType::Float64).is_ok() {
+        return exec_err!("\"{text}\" has more than the 38 digits of a numeric; write a double precision instead");
+    }
+    Err(number::invalid(text, to))
 }
 
 /// A boolean by any word that begins its name, as PostgreSQL has them.

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType as ArrowType;
 use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, Value, ValueWithSpan,
+    BinaryOperator, CastKind, CharacterLength, DataType, ExactNumberInfo, Expr, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::numeric;
@@ -52,11 +52,12 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
         DataType::Bit(_) | DataType::BitVarying(_) | DataType::VarBit(_) => {
             plan_err!("bit strings are not supported; write an integer, and the operators & | # ~, or bytea for bytes")
         }
-        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) if is_out_of_bounds(*info) => {
-            plan_err!(
-                "numeric with a negative scale, or a scale above its precision, is not supported; write \
-                 round(x, digits), where digits may be negative, and trunc(x, digits)"
-            )
+        DataType::Numeric(ExactNumberInfo::PrecisionAndScale(precision, scale))
+        | DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale))
+        | DataType::Dec(ExactNumberInfo::PrecisionAndScale(precision, scale))
+            if *scale < 0 || scale.unsigned_abs() > *precision =>
+        {
+            beyond_point(taken(operand), *precision, *scale).map(Some)
         }
         DataType::Numeric(ExactNumberInfo::None)
         | DataType::Decimal(ExactNumberInfo::None)
@@ -83,13 +84,38 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
     }
 }
 
-fn is_out_of_bounds(info: ExactNumberInfo) -> bool {
-    match info {
-        ExactNumberInfo::PrecisionAndScale(precision, scale) => {
-            scale < 0 || u64::try_from(scale).is_ok_and(|scale| scale > precision)
-        }
-        ExactNumberInfo::None | ExactNumberInfo::Precision(_) => false,
+/// `operand::numeric(precision, scale)` whose digits are all before the point, or all after it: as a cast to a type with
+/// the digits of the scale, in units of which it has the precision.
+fn beyond_point(operand: Expr, precision: u64, scale: i64) -> Result<Expr> {
+    let digits = scale.unsigned_abs();
+    if precision + digits > 38 {
+        return plan_err!(
+            "numeric({precision}, {scale}) is not supported, as a numeric has 38 digits; write round(x, {scale})"
+        );
     }
+    let number = |text: String| Expr::Value(Value::Number(text, false).into());
+    let cast = |expr: Expr, precision: u64, scale: i64| Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type: DataType::Numeric(ExactNumberInfo::PrecisionAndScale(precision, scale)),
+        format: None,
+        array: false,
+    };
+    let value = as_numeric(operand);
+    if scale < 0 {
+        let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(digits.to_string())) };
+        return Ok(cast(call("round", vec![value, negative]), precision + digits, 0));
+    }
+    let zeros = usize::try_from(digits - precision).unwrap_or(0);
+    let times = |left: Expr, right: Expr| {
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Multiply, right }))
+    };
+    let scaled = times(value, number(format!("1{}.", "0".repeat(zeros))));
+    Ok(times(
+        cast(scaled, precision, scale.min(i64::try_from(precision).unwrap_or(scale))),
+        number(format!("0.{}1", "0".repeat(zeros.saturating_sub(1)))),
+    ))
 }
 
 /// The value of type `"char"` that `operand` is: the first byte of a text, or the character of a number.
@@ -128,7 +154,7 @@ fn as_numeric(operand: Expr) -> Expr {
             let number = if unsigned.contains('.') { unsigned.to_owned() } else { format!("{unsigned}.") };
             let number = Expr::Value(Value::Number(number, false).into());
             if text.starts_with('-') {
-                let op = datafusion::sql::sqlparser::ast::UnaryOperator::Minus;
+                let op = UnaryOperator::Minus;
                 return Expr::Nested(Box::new(Expr::UnaryOp { op, expr: Box::new(number) }));
             }
             return number;

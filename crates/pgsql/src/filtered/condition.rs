@@ -14,8 +14,10 @@ use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::can_fail;
+use super::shortcut::{all_with_shortcuts, with_shortcuts};
 
 /// Evaluates parts of conditions that can fail after the others, and only for the rows that those let through.
 #[derive(Debug)]
@@ -24,6 +26,9 @@ pub(super) struct ConditionOrder;
 impl PhysicalOptimizerRule for ConditionOrder {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let ordered = plan.transform_up(|node| {
+            if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+                return with_shortcuts_in(projection, &node);
+            }
             let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(Transformed::no(node)) };
             Ok(match ordered(filter.predicate())? {
                 Some(predicate) => {
@@ -45,20 +50,40 @@ impl PhysicalOptimizerRule for ConditionOrder {
     }
 }
 
+fn with_shortcuts_in(
+    projection: &ProjectionExec,
+    node: &Arc<dyn ExecutionPlan>,
+) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let columns = projection.expr();
+    let Some(changed) = all_with_shortcuts(columns.iter().map(|column| column.expr.clone()))? else {
+        return Ok(Transformed::no(node.clone()));
+    };
+    let changed =
+        columns.iter().zip(changed).map(|(column, expr)| ProjectionExpr { expr, alias: column.alias.clone() });
+    let projection = ProjectionExec::try_new(changed.collect::<Vec<_>>(), projection.input().clone())?;
+    Ok(Transformed::yes(Arc::new(projection)))
+}
+
 /// `predicate` with its parts in order; none if the order means nothing.
 fn ordered(predicate: &Arc<dyn PhysicalExpr>) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     let (mut safe, mut fallible) = (Vec::new(), Vec::new());
     for part in split_conjunction(predicate) {
         if can_fail(part)? { fallible.push(part.clone()) } else { safe.push(part.clone()) }
     }
-    if fallible.is_empty() || safe.len() + fallible.len() < 2 {
+    if fallible.is_empty() {
         return Ok(None);
+    }
+    if safe.len() + fallible.len() < 2 {
+        let changed = all_with_shortcuts(fallible.into_iter())?;
+        return Ok(changed.and_then(|mut changed| changed.pop()));
     }
     let mut parts = Vec::new();
     if !safe.is_empty() {
         parts.push(conjunction(safe));
     }
-    parts.append(&mut fallible);
+    for part in fallible {
+        parts.push(with_shortcuts(part)?.data);
+    }
     Ok(Some(Arc::new(AllInOrder { parts })))
 }
 

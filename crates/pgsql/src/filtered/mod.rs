@@ -3,11 +3,13 @@
 //!
 //! DataFusion computes the columns of an answer before a filter where that makes rows narrower, and evaluates all parts
 //! of a condition for all rows. [`FilteredProjection`] keeps what is computed above the filter. [`ConditionOrder`]
-//! evaluates parts that can fail only for rows that the other parts let through.
+//! evaluates parts that can fail only for rows that the other parts let through, and the right side of AND and OR only
+//! for rows that the left one leaves open.
 
 mod barrier;
 mod condition;
 mod projection;
+mod shortcut;
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use super::kind::{Kind, kind_of};
 use super::render::{key_text, text_of, value_of, write, write_json};
 use super::text::write_string;
 use super::value::Value;
-use crate::array::{text_lists, text_pairs};
+use crate::array::{TextPairs, text_lists, text_pairs};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
@@ -160,9 +160,7 @@ fn object_types(types: &[DataType]) -> Result<Vec<DataType>> {
     Ok(types.iter().map(text).collect())
 }
 
-type Pairs = Vec<(Option<String>, Option<String>)>;
-
-fn keys_and_values(call: &Call<'_>) -> Result<Vec<Option<Pairs>>> {
+fn keys_and_values(call: &Call<'_>) -> Result<Vec<Option<TextPairs>>> {
     let (keys, values) = (text_lists(&call.array(0)?)?, text_lists(&call.array(1)?)?);
     let pairs = keys.into_iter().zip(values).map(|lists| {
         let (Some(keys), Some(values)) = lists else { return Ok(None) };

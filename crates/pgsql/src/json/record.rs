@@ -49,6 +49,14 @@ pub(crate) fn column_value(record: Expr, key: &str, data_type: &SqlType) -> Resu
     };
     match data_type {
         SqlType::JSON | SqlType::JSONB => Ok(cast(field(FIELD_DOCUMENT))),
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(element, _))
+            if matches!(**element, SqlType::JSON | SqlType::JSONB) =>
+        {
+            plan_err!(
+                "the type {data_type} in a column definition list; write {element}, and {}_array_elements(column)",
+                element.to_string().to_lowercase()
+            )
+        }
         SqlType::Array(ArrayElemTypeDef::SquareBracket(..)) => Ok(cast(field(FIELD_ARRAY))),
         SqlType::Varchar(Some(_))
         | SqlType::CharacterVarying(Some(_))

@@ -136,14 +136,9 @@ impl ScalarUDFImpl for Rounds {
         match types {
             [value] => Ok(vec![own(value)?]),
             [value, digits] if self.rounding.takes_digits() && (digits.is_integer() || digits.is_null()) => {
-                if value.is_floating() {
-                    let name = self.name;
-                    return plan_err!(
-                        "function {name}(double precision, integer) does not exist; cast the number: \
-                         {name}(x::numeric, 2)"
-                    );
-                }
-                Ok(vec![as_numeric(value)?, DataType::Int64])
+                // A double that is a numeric in PostgreSQL; others were refused.
+                let value = if value.is_floating() { DataType::Float64 } else { as_numeric(value)? };
+                Ok(vec![value, DataType::Int64])
             }
             _ => plan_err!("{}({types:?}) does not exist", self.name),
         }
@@ -173,7 +168,7 @@ impl ScalarUDFImpl for Rounds {
         let value = value.to_array(rows)?;
         let digits = args.args.get(1).map(|digits| digits.to_array(rows)).transpose()?;
         let rounded: ArrayRef = match value.data_type() {
-            DataType::Float64 => Arc::new(self.floats(&value)),
+            DataType::Float64 => Arc::new(self.floats(&value, digits.as_ref())),
             DataType::Decimal128(_, scale) => {
                 let scale = *scale;
                 Arc::new(self.decimals(&value, scale, digits.as_ref(), args.return_field.data_type())?)
@@ -204,8 +199,35 @@ fn absolute(value: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl Rounds {
-    fn floats(&self, value: &ArrayRef) -> Float64Array {
-        value.as_primitive::<Float64Type>().iter().map(|value| Some(self.rounding.of_float(value?))).collect()
+    fn floats(&self, value: &ArrayRef, digits: Option<&ArrayRef>) -> Float64Array {
+        let values = value.as_primitive::<Float64Type>();
+        let Some(digits) = digits else {
+            return values.iter().map(|value| Some(self.rounding.of_float(value?))).collect();
+        };
+        let digits = digits.as_primitive::<Int64Type>();
+        values.iter().zip(digits.iter()).map(|(value, digits)| Some(self.float_to(value?, digits?))).collect()
+    }
+
+    /// To so many digits after the point of the shortest decimal that names `value`, half away from zero.
+    fn float_to(&self, value: f64, digits: i64) -> f64 {
+        if !value.is_finite() || digits > 330 {
+            return value;
+        }
+        let text = format!("{value:e}");
+        let Some((mantissa, exponent)) = text.split_once('e') else { return value };
+        let exponent: i64 = exponent.parse().unwrap_or(0);
+        let unsigned = mantissa.trim_start_matches('-').replace('.', "");
+        // `unsigned` stands for 0.ddd… × 10^(exponent + 1).
+        let kept = exponent + 1 + digits;
+        let sign = if value < 0.0 { "-" } else { "" };
+        let Ok(kept) = usize::try_from(kept) else { return 0.0 };
+        if kept >= unsigned.len() {
+            return value;
+        }
+        let (head, tail) = unsigned.split_at(kept);
+        let up = self.rounding == Rounding::Round && tail.as_bytes().first().is_some_and(|digit| *digit >= b'5');
+        let head = format!("0{head}").parse::<u128>().unwrap_or(0) + u128::from(up);
+        format!("{sign}{head}e{}", -digits).parse().unwrap_or(value)
     }
 
     fn decimals(

@@ -20,9 +20,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 fn one(types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
-        [number] if number.is_decimal() || number.is_integer() || number.is_null() => {
-            Ok(vec![super::as_numeric(number)?])
-        }
+        [DataType::Null] => Ok(vec![DataType::Decimal128(1, 0)]),
+        [number] if number.is_decimal() || number.is_integer() => Ok(vec![super::as_numeric(number)?]),
         [_] => plan_err!("scale, min_scale and trim_scale take a numeric; cast the argument: x::numeric"),
         _ => plan_err!("scale, min_scale and trim_scale take one numeric"),
     }
@@ -30,7 +29,7 @@ fn one(types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn declared(types: &[DataType]) -> Result<Vec<DataType>> {
     let numerics = one(types)?;
-    if numerics.iter().any(super::has_free_scale) && !types.iter().any(DataType::is_null) {
+    if numerics.iter().any(super::has_free_scale) {
         return plan_err!(
             "the scale of a quotient or an average is not computed, since the number of its digits is PostgreSQL's \
              choice; write min_scale(x), or round it first: scale(round(x, 2))"

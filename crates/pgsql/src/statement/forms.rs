@@ -67,6 +67,7 @@ fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(
     name_values_of_rows(select, order_by);
     whole_row::name_whole_rows(select, order_by, refused::has_outer_join(select));
     refused::check_counts(select)?;
+    crate::aggregate::name_casts(select);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
     {

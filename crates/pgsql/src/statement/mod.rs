@@ -119,7 +119,7 @@ impl VisitorMut for Forms {
 type RewriteSyntax = fn(&mut Expr) -> Result<()>;
 
 /// Each rewrites what is its own.
-const FAMILIES: [RewriteSyntax; 9] = [
+const FAMILIES: [RewriteSyntax; 10] = [
     rows::rewrite_comparison,
     forms::rewrite_rows,
     time::rewrite_syntax,
@@ -129,6 +129,7 @@ const FAMILIES: [RewriteSyntax; 9] = [
     number::rewrite_syntax,
     cast::rewrite_syntax,
     aggregate::rewrite_syntax,
+    untyped::rewrite_case,
 ];
 
 /// Rewrites expressions, inner ones first.

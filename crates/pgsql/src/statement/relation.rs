@@ -28,9 +28,9 @@ impl RelationPlanner for FromPlanner {
         mut relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
-        if let Some(alias) = whole_row::take_mark(&mut relation) {
+        if let Some((alias, is_beside_wildcard)) = whole_row::take_mark(&mut relation) {
             let is_value = is_value_function(&relation);
-            let plan = whole_row::with_row(context.plan(relation)?, &alias.name.value, is_value)?;
+            let plan = whole_row::with_row(context.plan(relation)?, &alias.name.value, is_value, is_beside_wildcard)?;
             let alias = TableAlias { columns: Vec::new(), ..alias };
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
         }

@@ -10,9 +10,9 @@ use std::ops::ControlFlow;
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
-    TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    DuplicateTreatment, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::aliases::shown;
@@ -38,10 +38,17 @@ const OF_ROWS: [&str; 13] = [
 
 /// What marks the alias of a table whose row is used.
 const MARK: &str = "row\u{1}";
+/// What marks one whose columns `*` shows: both of its columns have names that no caller can write.
+const MARK_BESIDE_WILDCARD: &str = "value\u{1}";
 
 /// The column with the row of the table `name`.
-fn column_of(name: &str) -> String {
+fn row_column(name: &str) -> String {
     format!("{MARK}{name}")
+}
+
+/// The column that `name` by itself means, where it cannot have that name.
+fn value_column(name: &str) -> String {
+    format!("{MARK_BESIDE_WILDCARD}{name}")
 }
 
 /// Marks the tables of `select` whose rows are used as values, and names those rows. `has_outer_join` says whether
@@ -55,11 +62,22 @@ pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr],
         let _ = Visit::visit(&order.expr, &mut uses);
     }
     let wanted: BTreeSet<String> = uses.rows.into_iter().chain(uses.names.into_iter().filter_map(only_rows)).collect();
-    let mut tables = BTreeSet::new();
+    let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
+    let mut tables = BTreeMap::new();
     for from in &mut select.from {
-        mark(from, &|name| wanted.contains(name) && !hides(&select.projection, name), &mut tables);
+        let projection = &select.projection;
+        let mark_of = |name: &str| match wildcards_of(projection, name) {
+            _ if !wanted.contains(name) => None,
+            Wildcards::None => Some(MARK),
+            Wildcards::Plain if is_alone => Some(MARK_BESIDE_WILDCARD),
+            _ => None,
+        };
+        mark(from, &mark_of, &mut tables);
     }
     if !tables.is_empty() {
+        for (table, _) in tables.iter().filter(|(_, is_beside)| **is_beside) {
+            select.projection.iter_mut().for_each(|item| leave_out(item, table));
+        }
         let mut names = Names { tables, depth: 0 };
         let _ = VisitMut::visit(select, &mut names);
         for order in order_by {
@@ -73,15 +91,35 @@ fn only_rows((name, (as_row, in_all)): (String, (usize, usize))) -> Option<Strin
     (as_row == in_all && as_row > 0).then_some(name)
 }
 
-/// Whether a `*` in `projection` would show the columns that are added to the table `name`.
-fn hides(projection: &[SelectItem], name: &str) -> bool {
-    projection.iter().any(|item| match item {
-        SelectItem::Wildcard(_) => true,
-        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), _) => {
-            only_part(table).is_some_and(|table| table.value == name)
+/// Whether `*` shows the columns of a table.
+enum Wildcards {
+    None,
+    /// Without any options.
+    Plain,
+    Other,
+}
+
+fn wildcards_of(projection: &[SelectItem], name: &str) -> Wildcards {
+    let options = projection.iter().filter_map(|item| match item {
+        SelectItem::Wildcard(options) => Some(options),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
+            only_part(table).is_none_or(|table| table.value == name).then_some(options)
         }
-        _ => false,
+        _ => None,
+    });
+    options.fold(Wildcards::None, |found, options| match found {
+        Wildcards::None | Wildcards::Plain if *options == WildcardAdditionalOptions::default() => Wildcards::Plain,
+        _ => Wildcards::Other,
     })
+}
+
+/// Leaves out of `*` what is added to `table`.
+fn leave_out(item: &mut SelectItem, table: &str) {
+    if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
+        let column = |name| ObjectName::from(vec![Ident::with_quote('"', name)]);
+        let added = vec![column(row_column(table)), column(value_column(table))];
+        options.opt_exclude = Some(ExcludeSelectItem::Multiple(added));
+    }
 }
 
 fn only_part(name: &ObjectName) -> Option<&Ident> {
@@ -91,7 +129,12 @@ fn only_part(name: &ObjectName) -> Option<&Ident> {
     }
 }
 
-fn mark(from: &mut TableWithJoins, is_wanted: &dyn Fn(&str) -> bool, tables: &mut BTreeSet<String>) {
+/// Marks the tables of `from` for which there is a mark. `tables` are those, and whether `*` shows their columns.
+fn mark(
+    from: &mut TableWithJoins,
+    mark_of: &dyn Fn(&str) -> Option<&'static str>,
+    tables: &mut BTreeMap<String, bool>,
+) {
     let factors = std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|join| &mut join.relation));
     for factor in factors {
         let (own, alias) = match factor {
@@ -103,16 +146,16 @@ fn mark(from: &mut TableWithJoins, is_wanted: &dyn Fn(&str) -> bool, tables: &mu
             | TableFactor::Function { alias, .. }
             | TableFactor::UNNEST { alias, .. } => (None, alias),
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                mark(table_with_joins, is_wanted, tables);
+                mark(table_with_joins, mark_of, tables);
                 continue;
             }
             _ => continue,
         };
         let Some(name) = alias.as_ref().map(|alias| &alias.name).or(own).cloned() else { continue };
-        if is_wanted(&name.value) {
-            tables.insert(name.value.clone());
+        if let Some(mark) = mark_of(&name.value) {
+            tables.insert(name.value.clone(), mark == MARK_BESIDE_WILDCARD);
             let new = || TableAlias { explicit: true, name, columns: Vec::new(), at: None };
-            alias.get_or_insert_with(new).at = Some(Ident::new(MARK));
+            alias.get_or_insert_with(new).at = Some(Ident::new(mark));
         }
     }
 }
@@ -175,9 +218,9 @@ impl Visitor for Uses {
     }
 }
 
-/// Puts the columns with the rows of `tables` in place of `t.*`.
+/// Puts the columns with the rows of `tables` in place of `t.*`, and of `t` beside a `*` that shows their columns.
 struct Names {
-    tables: BTreeSet<String>,
+    tables: BTreeMap<String, bool>,
     depth: usize,
 }
 
@@ -199,12 +242,20 @@ impl VisitorMut for Names {
             && let Expr::Function(function) = expression
         {
             for arg in row_arguments(function, true).into_iter().flatten() {
-                if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) = arg
-                    && let Some(name) = only_part(table).filter(|name| self.tables.contains(&name.value)).cloned()
-                {
-                    let column = Ident::with_quote('"', column_of(&name.value));
-                    *arg = FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::CompoundIdentifier(vec![name, column])));
-                }
+                let (name, column) = match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => match only_part(table) {
+                        Some(name) if self.tables.contains_key(&name.value) => (name.clone(), row_column(&name.value)),
+                        _ => continue,
+                    },
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))
+                        if self.tables.get(&name.value) == Some(&true) =>
+                    {
+                        (name.clone(), value_column(&name.value))
+                    }
+                    _ => continue,
+                };
+                let row = Expr::CompoundIdentifier(vec![name, Ident::with_quote('"', column)]);
+                *arg = FunctionArg::Unnamed(FunctionArgExpr::Expr(row));
             }
         }
         ControlFlow::Continue(())
@@ -231,8 +282,8 @@ impl VisitorMut for RowsOfSubqueries {
     }
 }
 
-/// The alias of `relation` if its row is used; the mark is taken away.
-pub(super) fn take_mark(relation: &mut TableFactor) -> Option<TableAlias> {
+/// The alias of `relation` if its row is used, and whether `*` shows its columns; the mark is taken away.
+pub(super) fn take_mark(relation: &mut TableFactor) -> Option<(TableAlias, bool)> {
     let alias = match relation {
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }
@@ -240,15 +291,14 @@ pub(super) fn take_mark(relation: &mut TableFactor) -> Option<TableAlias> {
         | TableFactor::UNNEST { alias, .. } => alias.as_mut()?,
         _ => return None,
     };
-    if alias.at.as_ref().is_none_or(|at| at.value != MARK) {
-        return None;
-    }
+    let is_mark = |at: &&mut Ident| at.value == MARK || at.value == MARK_BESIDE_WILDCARD;
+    let is_beside_wildcard = alias.at.as_mut().filter(is_mark)?.value == MARK_BESIDE_WILDCARD;
     alias.at = None;
-    Some(alias.clone())
+    Some((alias.clone(), is_beside_wildcard))
 }
 
 /// The table `plan` with its row. The row of a function that returns plain values is the value.
-pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool) -> Result<LogicalPlan> {
+pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool, is_beside_wildcard: bool) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let mut output: Vec<PlannedExpr> = columns.iter().cloned().map(PlannedExpr::Column).collect();
     let row = match output.as_slice() {
@@ -258,9 +308,12 @@ pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool) -> Result<
             whole_row(names, values.to_vec())
         }
     };
-    output.push(row.clone().alias(column_of(name)));
-    if columns.iter().all(|column| column.name != name) {
-        output.push(row.alias(name));
+    output.push(row.clone().alias(row_column(name)));
+    let own = columns.into_iter().find(|column| column.name == name);
+    match own {
+        _ if is_beside_wildcard => output.push(own.map_or(row, PlannedExpr::Column).alias(value_column(name))),
+        None => output.push(row.alias(name)),
+        Some(_) => {}
     }
     LogicalPlanBuilder::from(plan).project(output)?.build()
 }

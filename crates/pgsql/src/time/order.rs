@@ -32,6 +32,15 @@ pub(crate) fn ordered(node: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(|group| is_interval(group, schema)) => {
             refused()
         }
+        LogicalPlan::Join(mut join) => {
+            for (left, right) in &mut join.on {
+                if is_interval(left, schema) && is_interval(right, schema) {
+                    *left = key(std::mem::take(left))?;
+                    *right = key(std::mem::take(right))?;
+                }
+            }
+            Ok(LogicalPlan::Join(join))
+        }
         LogicalPlan::Distinct(Distinct::All(input))
             if input.schema().fields().iter().any(|field| Kind::of(field.data_type()) == Kind::Interval) =>
         {
@@ -68,9 +77,40 @@ pub(crate) fn compare(expression: Expr, schema: &DFSchema) -> Result<Transformed
             let list = list.into_iter().map(key).collect::<Result<_>>()?;
             Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(key(*expr)?), list, negated })))
         }
-        Expr::WindowFunction(mut window) if window.params.order_by.iter().any(|by| is_interval(&by.expr, schema)) => {
+        Expr::Case(case) if case.expr.as_ref().is_some_and(|operand| is_interval(operand, schema)) => {
+            let mut case = case;
+            case.expr = case.expr.map(|operand| key(*operand).map(Box::new)).transpose()?;
+            for (when, _) in &mut case.when_then_expr {
+                **when = key(std::mem::take(when.as_mut()))?;
+            }
+            Ok(Transformed::yes(Expr::Case(case)))
+        }
+        Expr::WindowFunction(mut window)
+            if window.params.order_by.iter().any(|by| is_interval(&by.expr, schema))
+                || window.params.partition_by.iter().any(|by| is_interval(by, schema)) =>
+        {
             window.params.order_by = by_length(window.params.order_by, schema)?;
+            for partition in window.params.partition_by.iter_mut().filter(|by| is_interval(by, schema)) {
+                *partition = key(std::mem::take(partition))?;
+            }
             Ok(Transformed::yes(Expr::WindowFunction(window)))
+        }
+        Expr::AggregateFunction(mut aggregate)
+            if aggregate.params.distinct && aggregate.params.args.iter().any(|arg| is_interval(arg, schema)) =>
+        {
+            if aggregate.func.name() != "count" {
+                return plan_err!(
+                    "{}(DISTINCT …) of intervals is not supported, as '1 day' and '24 hours' are equal; write \
+                     extract(epoch FROM x) instead",
+                    aggregate.func.name()
+                );
+            }
+            let lengths = aggregate.params.args.into_iter().map(key);
+            aggregate.params.args = lengths.collect::<Result<_>>()?;
+            Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
+        }
+        Expr::InSubquery(subquery) if is_interval(&subquery.expr, schema) => {
+            plan_err!("an interval IN (SELECT …) is not supported; write EXISTS (SELECT 1 FROM … WHERE x = y) instead")
         }
         other => Ok(Transformed::no(other)),
     }

@@ -24,9 +24,9 @@ pub(crate) fn plan_array(elements: Vec<Expr>, schema: &DFSchema) -> Result<Vec<E
 
 /// Arrays that are written out must be as long as each other.
 fn check_lengths(elements: &[Expr]) -> Result<()> {
-    let mut shapes = elements.iter().map(shape);
+    let mut shapes = elements.iter().map(shape).filter(|shape| !shape.is_empty());
     let first = shapes.next();
-    if shapes.any(|other| Some(other) != first) && first.is_some_and(|first| !first.is_empty()) {
+    if shapes.any(|other| Some(other) != first) {
         return exec_err!("multidimensional arrays must have array expressions with matching dimensions");
     }
     Ok(())

@@ -9,7 +9,7 @@ use datafusion::functions::core::{coalesce, greatest, least, nullif};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Case, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
 use datafusion::scalar::ScalarValue;
@@ -45,7 +45,25 @@ pub(super) fn resolve(call: ScalarFunction, schema: &DFSchema) -> Result<Transfo
         Some(common) => call.args.into_iter().map(|arg| typed(arg, &common)).collect::<Result<_>>()?,
         None => call.args,
     };
+    if types.iter().any(|data_type| matches!(data_type, DataType::Interval(_))) {
+        return of_intervals(choice, args).map(Transformed::yes);
+    }
     Ok(Transformed::yes(choice.inner.call(args)))
+}
+
+/// Intervals are equal by their length, which DataFusion does not consider.
+fn of_intervals(choice: &Choice, args: Vec<Expr>) -> Result<Expr> {
+    match (choice.name(), args.as_slice()) {
+        ("coalesce", _) => Ok(choice.inner.call(args)),
+        ("nullif", [left, right]) => {
+            let is_equal = left.clone().eq(right.clone());
+            let (condition, then) = (Box::new(is_equal), Box::new(Expr::Literal(ScalarValue::Null, None)));
+            Ok(Expr::Case(Case::new(None, vec![(condition, then)], Some(Box::new(left.clone())))))
+        }
+        (name, _) => plan_err!(
+            "{name} of intervals is not supported; write CASE WHEN a > b THEN a ELSE b END, or max and min of rows"
+        ),
+    }
 }
 
 impl Choice {

@@ -19,7 +19,7 @@ use crate::{cast, number, time};
 pub(crate) use array::plan_array;
 pub(crate) use plan::type_literals;
 pub(crate) use union::type_union;
-pub(crate) use values::type_values;
+pub(crate) use values::{rewrite_case, type_values};
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {

@@ -4,13 +4,16 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable};
 
-use super::{choice, common_type, is_text, is_untyped, typed};
+use super::{choice, common_type, is_text, is_untyped, typed, values};
 
 /// `expression` with the types that its literals take, if it is one whose operands have a common type.
 pub(crate) fn type_literals(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
         Expr::Case(case) => type_case(case, schema),
-        Expr::ScalarFunction(call) => choice::resolve(call, schema),
+        Expr::ScalarFunction(call) => match values::resolve(&call, schema)? {
+            Some(literal) => Ok(Transformed::yes(literal)),
+            None => choice::resolve(call, schema),
+        },
         other => Ok(Transformed::no(other)),
     }
 }

@@ -1,18 +1,22 @@
-//! Literals in VALUES.
+//! Literals in VALUES, and in the first branch of a CASE.
 //!
 //! The types of a row's values are only known once it is planned, when DataFusion demands that all rows agree. So a
-//! literal becomes a call with the values beside it, of which only the types count.
+//! literal becomes a call with the values beside it, of which only the types count. The planner takes the type of a CASE
+//! from its first branch.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr as PlanExpr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit, Visitor};
 
-use super::{common_type, value_of};
+use super::{common_type, typed, value_of};
 use crate::syntax::call;
 
 /// The name of the function, which no caller can write.
@@ -30,6 +34,34 @@ pub(crate) fn type_values(query: &mut Query) {
             _ => {}
         }
     }
+}
+
+/// Gives the literal of the first branch of a CASE the type of a branch that follows.
+pub(crate) fn rewrite_case(expression: &mut Expr) -> Result<()> {
+    let Expr::Case { conditions, else_result, .. } = expression else { return Ok(()) };
+    let branches = || conditions.iter().map(|branch| &branch.result).chain(else_result.as_deref());
+    if !branches().find(|branch| !is_null(branch)).is_some_and(is_string) {
+        return Ok(());
+    }
+    let typed = branches().find(|branch| !is_string(branch) && !is_null(branch)).cloned();
+    let is_small = |fellow: &Expr| fellow.visit(&mut FindsMuch { expressions: 0 }).is_continue();
+    if let Some(fellow) = typed.filter(is_small)
+        && let Some(first) = conditions.iter_mut().map(|branch| &mut branch.result).find(|branch| !is_null(branch))
+    {
+        let text = std::mem::replace(first, Expr::Value(Value::Null.into()));
+        *first = call(NAME, vec![text, fellow]);
+    }
+    Ok(())
+}
+
+/// The literal that `call` stands for, if it is a call of the function.
+pub(super) fn resolve(call: &ScalarFunction, schema: &DFSchema) -> Result<Option<PlanExpr>> {
+    if call.func.name() != NAME {
+        return Ok(None);
+    }
+    let types = call.args.iter().skip(1).map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let data_type = common_type("CASE", &types)?.unwrap_or(DataType::Utf8);
+    call.args.first().cloned().map(|literal| typed(literal, &data_type)).transpose()
 }
 
 fn type_rows(values: &mut Values) {
@@ -101,6 +133,23 @@ impl Visitor for FindsQuery {
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
         ControlFlow::Break(())
+    }
+}
+
+struct FindsMuch {
+    expressions: usize,
+}
+
+impl Visitor for FindsMuch {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.expressions += 1;
+        if self.expressions > FELLOWS_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 /// `tokens` with literals joined that a line break parts, `substring(a SIMILAR b ESCAPE c)` as
 /// `substring(a FROM b FOR c)`, `trim(both FROM a)` as `trim(both a)`, and `U&'…' UESCAPE '!'` as its text.
 pub(crate) fn with_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    substituted(joined(tokens))
+    with_interval_digits(substituted(joined(tokens)))
 }
 
 /// A literal continues in the one that follows on another line.
@@ -40,6 +40,35 @@ fn joined(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
+}
+
+/// `interval(3) '…'` as a cast, since the parser leaves out the digits.
+fn with_interval_digits(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut spelt: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        if matches!(token.token, Token::SingleQuotedString(_))
+            && let Some(word) = interval_before(&spelt)
+        {
+            let cast = TokenWithSpan { token: Token::DoubleColon, span: token.span };
+            let gap = TokenWithSpan { token: Token::Whitespace(Whitespace::Space), span: token.span };
+            spelt.splice(word..word, [token, cast]);
+            spelt.push(gap);
+            continue;
+        }
+        spelt.push(token);
+    }
+    spelt
+}
+
+/// The place of `interval` if `tokens` end with `interval(3)`.
+fn interval_before(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut places = (0..tokens.len()).rev().filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_)));
+    let mut next = || places.next();
+    let (close, digits, open, word) = (next()?, next()?, next()?, next()?);
+    let is_call = tokens[close].token == Token::RParen
+        && matches!(tokens[digits].token, Token::Number(..))
+        && tokens[open].token == Token::LParen;
+    (is_call && is_word(&tokens[word].token, "interval")).then_some(word)
 }
 
 fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {

@@ -3,6 +3,7 @@
 use datafusion::common::exec_datafusion_err;
 
 use super::super::value::Value;
+use super::budget::Budget;
 use super::run::{Item, Run};
 
 /// The bytes of a header, and of each entry of an array or object.
@@ -14,12 +15,12 @@ const VARIABLES: u64 = 10_000_000_000;
 ///
 /// # Errors
 /// For objects that `keyvalue()` made.
-pub(super) fn object_id(item: &Item<'_>, root: &Value, variables: Option<&Value>, steps: &mut usize) -> Run<u64> {
+pub(super) fn object_id(item: &Item<'_>, root: &Value, variables: Option<&Value>, budget: &mut Budget) -> Run<u64> {
     let Item::Borrowed(wanted) = item else { return Err(refused().into()) };
-    if let Some(place) = place_of(wanted, root, steps) {
+    if let Some(place) = place_of(wanted, root, budget)? {
         return Ok(place);
     }
-    let of_variables = variables.and_then(|variables| place_of(wanted, variables, steps));
+    let of_variables = variables.map(|variables| place_of(wanted, variables, budget)).transpose()?.flatten();
     of_variables.map(|place| VARIABLES + place).ok_or_else(|| refused().into())
 }
 
@@ -30,10 +31,11 @@ fn refused() -> datafusion::common::DataFusionError {
 }
 
 /// Where `wanted`, which is a part of `document`, stands there.
-fn place_of(wanted: &Value, document: &Value, steps: &mut usize) -> Option<u64> {
-    let mut search = Search { wanted, place: None, end: 0, steps };
+fn place_of(wanted: &Value, document: &Value, budget: &mut Budget) -> Run<Option<u64>> {
+    let mut search = Search { wanted, place: None, end: 0, steps: 0 };
     search.pass(document);
-    search.place
+    budget.spend(search.steps)?;
+    Ok(search.place)
 }
 
 /// Passes through the binary form of a document.
@@ -41,7 +43,7 @@ struct Search<'a> {
     wanted: &'a Value,
     place: Option<u64>,
     end: u64,
-    steps: &'a mut usize,
+    steps: usize,
 }
 
 impl Search<'_> {
@@ -53,7 +55,7 @@ impl Search<'_> {
         if self.place.is_some() {
             return;
         }
-        *self.steps += 1;
+        self.steps += 1;
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::Text(text) => self.end += text.len() as u64,

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::super::value::Value;
-use super::run::{Found, Item, Run, Runner, suppressible};
+use super::budget::Found;
+use super::run::{Item, Run, Runner, suppressible};
 use super::syntax::{Method, Step};
 use super::{decimal, layout};
 
@@ -51,9 +52,10 @@ impl<'v> Runner<'v, '_> {
 
     fn key_values(&mut self, steps: &'v [Step], item: &Item<'v>, found: &mut Found<'v>) -> Run<bool> {
         let Value::Object(pairs) = item.as_ref() else { return Ok(false) };
-        let id = layout::object_id(item, self.root, self.variables, self.steps)?;
+        let id = layout::object_id(item, self.root, self.variables, self.budget)?;
         let mut is_found = false;
         for (key, value) in pairs {
+            self.budget.charge(value)?;
             let members = vec![
                 ("id".to_owned(), Value::Number(id.to_string())),
                 ("key".to_owned(), Value::Text(key.clone())),

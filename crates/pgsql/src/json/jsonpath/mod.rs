@@ -1,6 +1,7 @@
 //! SQL/JSON paths: `jsonb_path_query` and its siblings, `@?` and `@@`.
 
 mod accessor;
+mod budget;
 mod decimal;
 mod layout;
 mod lexer;
@@ -9,6 +10,8 @@ mod parser;
 mod predicate;
 mod run;
 mod syntax;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -17,11 +20,12 @@ use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 
-use self::run::{Failure, Found, Item, Runner};
+use self::budget::{Budget, Found};
+use self::run::{Failure, Item, Runner};
 use self::syntax::JsonPath;
 use super::document::{check, check_count, finish, is_text, printed, values};
 use super::elements::lists;
-use super::function::{Call, Column, Function, Texts};
+use super::function::{Call, Column, Function, Texts, check_bytes};
 use super::kind::Kind;
 use super::reader::parse as parse_document;
 use super::text::write_value;
@@ -134,17 +138,18 @@ fn evaluate<T>(
     call: &Call<'_>,
     is_existence: bool,
     is_silent: bool,
-    take: impl Fn(Outcome<'_>, bool) -> Result<Option<T>>,
+    mut take: impl FnMut(Outcome<'_>, bool) -> Result<Option<T>>,
 ) -> Result<Vec<Option<T>>> {
     let arguments = Arguments::new(call)?;
-    let mut steps = 0;
+    let bytes = (0..call.rows).filter_map(|row| arguments.documents.get(row)).map(str::len).sum();
+    let mut budget = Budget::new(bytes);
     let mut one = |row| {
         let Some((document, path, variables, silent)) = arguments.of_row(row) else { return Ok(None) };
         let own = if arguments.path.is_none() { Some(parser::parse(path)?) } else { None };
         let Some(path) = arguments.path.as_ref().or(own.as_ref()) else { return Ok(None) };
         let (document, variables) = (parse_document(document)?, variables.map(parse_document).transpose()?);
         let silent = silent || is_silent;
-        let mut runner = Runner::new(path, &document, variables.as_ref(), !silent, &mut steps)?;
+        let mut runner = Runner::new(path, &document, variables.as_ref(), !silent, &mut budget)?;
         let mut found = if is_existence && path.is_lax { Found::first() } else { Found::all() };
         let root = Item::Borrowed(&document);
         let outcome = match runner.follow(&path.path, &root, &mut found) {
@@ -164,25 +169,28 @@ fn evaluate<T>(
 }
 
 fn query(call: &Call<'_>) -> Result<ArrayRef> {
-    let found = evaluate(call, false, false, |outcome, _| {
-        Ok(Some(outcome.items.iter().map(|item| printed(item)).collect::<Vec<_>>()))
-    })?;
-    let lengths: Vec<Option<usize>> = found.iter().map(|items| items.as_ref().map(Vec::len)).collect();
     let mut texts = Texts::new(call.rows);
-    for item in found.into_iter().flatten().flatten() {
-        texts.push(Some(item))?;
-    }
+    let lengths = evaluate(call, false, false, |outcome, _| {
+        for item in &outcome.items {
+            texts.push(Some(printed(item)))?;
+        }
+        Ok(Some(outcome.items.len()))
+    })?;
     lists(call, &lengths, finish(texts, Some(Kind::Jsonb))?)
 }
 
 fn query_array(call: &Call<'_>) -> Result<ArrayRef> {
+    let mut made = 0;
     let mut found = evaluate(call, false, false, |outcome, _| {
         let mut out = String::from("[");
         for (place, item) in outcome.items.iter().enumerate() {
             out.push_str(if place > 0 { ", " } else { "" });
             write_value(item, &mut out);
+            check_bytes(out.len())?;
         }
         out.push(']');
+        made += out.len();
+        check_bytes(made)?;
         Ok(Some(out))
     })?;
     values(call, Some(Kind::Jsonb), |row| Ok(found[row].take()))

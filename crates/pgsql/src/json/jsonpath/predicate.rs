@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use super::super::number;
 use super::super::value::Value;
-use super::run::{Failure, Found, Item, Run, Runner};
+use super::budget::Found;
+use super::run::{Failure, Item, Run, Runner};
 use super::syntax::{Comparison, Path, Predicate};
 
 impl<'v> Runner<'v, '_> {

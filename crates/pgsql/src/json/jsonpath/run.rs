@@ -5,11 +5,9 @@ use std::borrow::Cow;
 use datafusion::common::{DataFusionError, exec_datafusion_err};
 
 use super::super::value::Value;
+use super::budget::{Budget, Found};
 use super::decimal;
 use super::syntax::{JsonPath, Method, Path, Start, Step};
-
-/// Steps that one evaluation may take.
-const STEPS_MAX: usize = 20_000_000;
 
 /// A value on the way: one of the document, or one that was computed.
 pub(super) type Item<'v> = Cow<'v, Value>;
@@ -34,37 +32,8 @@ pub(super) fn suppressible<T>(message: impl Into<String>) -> Run<T> {
     Err(Failure::Suppressible(message.into()))
 }
 
-/// What a path leads to; none where only its existence is of interest, so that the first item ends the search.
-#[derive(Debug)]
-pub(super) struct Found<'v>(pub(super) Option<Vec<Item<'v>>>);
-
-impl<'v> Found<'v> {
-    pub(super) fn all() -> Self {
-        Self(Some(Vec::new()))
-    }
-
-    pub(super) fn first() -> Self {
-        Self(None)
-    }
-
-    pub(super) fn into_items(self) -> Vec<Item<'v>> {
-        self.0.unwrap_or_default()
-    }
-
-    fn push(&mut self, item: Item<'v>) {
-        if let Some(items) = &mut self.0 {
-            items.push(item);
-        }
-    }
-
-    /// Whether no other item is of interest once there is one.
-    pub(super) fn is_satisfied(&self, is_found: bool) -> bool {
-        is_found && self.0.is_none()
-    }
-}
-
 /// One evaluation of a path.
-pub(super) struct Runner<'v, 's> {
+pub(super) struct Runner<'v, 'b> {
     pub(super) is_lax: bool,
     pub(super) root: &'v Value,
     pub(super) variables: Option<&'v Value>,
@@ -76,11 +45,10 @@ pub(super) struct Runner<'v, 's> {
     ignores_structure: bool,
     /// Whether errors end the evaluation, rather than that of a predicate.
     pub(super) raises: bool,
-    /// Steps of all evaluations of a batch.
-    pub(super) steps: &'s mut usize,
+    pub(super) budget: &'b mut Budget,
 }
 
-impl<'v, 's> Runner<'v, 's> {
+impl<'v, 'b> Runner<'v, 'b> {
     /// # Errors
     /// For variables that are no object.
     pub(super) fn new(
@@ -88,22 +56,17 @@ impl<'v, 's> Runner<'v, 's> {
         root: &'v Value,
         variables: Option<&'v Value>,
         raises: bool,
-        steps: &'s mut usize,
+        budget: &'b mut Budget,
     ) -> Result<Self, DataFusionError> {
         if variables.is_some_and(|variables| !matches!(variables, Value::Object(_))) {
             return Err(exec_datafusion_err!("\"vars\" argument is not an object"));
         }
         let (is_lax, current) = (path.is_lax, Cow::Borrowed(root));
-        Ok(Self { is_lax, root, variables, current, length: 0, ignores_structure: is_lax, raises, steps })
+        Ok(Self { is_lax, root, variables, current, length: 0, ignores_structure: is_lax, raises, budget })
     }
 
     pub(super) fn count(&mut self) -> Run<()> {
-        *self.steps += 1;
-        if *self.steps > STEPS_MAX {
-            let message = format!("a jsonpath would take {} steps, more than the {STEPS_MAX} that it may", *self.steps);
-            return Err(Failure::Error(DataFusionError::ResourcesExhausted(message)));
-        }
-        Ok(())
+        self.budget.spend(1)
     }
 
     /// Whether `path` leads anywhere from `item`; what it leads to goes to `found`.
@@ -118,7 +81,10 @@ impl<'v, 's> Runner<'v, 's> {
                 self.next(steps, Cow::Borrowed(value), found)
             }
             Start::Root => self.next(steps, Cow::Borrowed(self.root), found),
-            Start::Current => self.next(steps, self.current.clone(), found),
+            Start::Current => {
+                let current = self.budget.copy(&self.current)?;
+                self.next(steps, current, found)
+            }
             Start::Last => {
                 let last = self.length as i64 - 1;
                 self.next(steps, Cow::Owned(Value::Number(last.to_string())), found)
@@ -182,7 +148,7 @@ impl<'v, 's> Runner<'v, 's> {
         let mut unwrapped = Vec::new();
         for item in items {
             if matches!(item.as_ref(), Value::Array(_)) {
-                unwrapped.extend(children(&item));
+                unwrapped.extend(self.budget.children(&item)?);
             } else {
                 unwrapped.push(item);
             }
@@ -207,7 +173,7 @@ impl<'v, 's> Runner<'v, 's> {
     fn step(&mut self, steps: &'v [Step], item: Item<'v>, found: &mut Found<'v>, unwraps: bool) -> Run<bool> {
         self.count()?;
         let Some((step, rest)) = steps.split_first() else {
-            found.push(item);
+            found.push(item)?;
             return Ok(true);
         };
         let is_array = matches!(item.as_ref(), Value::Array(_));
@@ -217,7 +183,7 @@ impl<'v, 's> Runner<'v, 's> {
             Step::Method(method) if unwraps && !matches!(method, Method::Type | Method::Size) => {
                 self.each(steps, &item, found, false)
             }
-            Step::Key(key) => match (item.as_ref(), member(&item, key)) {
+            Step::Key(key) => match (item.as_ref(), self.budget.member(&item, key)?) {
                 (_, Some(value)) => self.next(rest, value, found),
                 (Value::Object(_), None) => self.missing(|| format!("JSON object does not contain key \"{key}\"")),
                 _ => self.missing(|| "jsonpath member accessor can only be applied to an object".to_owned()),
@@ -237,7 +203,8 @@ impl<'v, 's> Runner<'v, 's> {
             }
             Step::AnyLevel { first, last } => self.any_level(*first, *last, rest, &item, found),
             Step::Filter(predicate) => {
-                let outer = std::mem::replace(&mut self.current, item.clone());
+                let current = self.budget.copy(&item)?;
+                let outer = std::mem::replace(&mut self.current, current);
                 let truth = self.truth(predicate, &item);
                 self.current = outer;
                 if truth? == Some(true) { self.next(rest, item, found) } else { Ok(false) }
@@ -254,7 +221,7 @@ impl<'v, 's> Runner<'v, 's> {
     /// Goes on from each element or member of `container`.
     fn each(&mut self, steps: &'v [Step], container: &Item<'v>, found: &mut Found<'v>, unwraps: bool) -> Run<bool> {
         let mut is_found = false;
-        for child in children(container) {
+        for child in self.budget.children(container)? {
             is_found = self.step(steps, child, found, unwraps)?;
             if found.is_satisfied(is_found) {
                 return Ok(true);
@@ -275,7 +242,7 @@ impl<'v, 's> Runner<'v, 's> {
         let outer = std::mem::replace(&mut self.ignores_structure, true);
         let mut result = Ok(false);
         if first == 0 {
-            result = self.next(steps, item.clone(), found);
+            result = self.budget.copy(item).and_then(|copy| self.next(steps, copy, found));
             // Where errors are suppressed, that of the container itself is forgotten.
             let is_forgotten = is_container && !self.raises && matches!(result, Err(Failure::Suppressible(_)));
             if is_forgotten {
@@ -306,11 +273,12 @@ impl<'v, 's> Runner<'v, 's> {
             return Ok(false);
         }
         let mut is_found = false;
-        for child in children(container) {
+        for child in self.budget.children(container)? {
             let is_container = !child.is_scalar();
             let is_leaf_only = first == u32::MAX && last == u32::MAX && !is_container;
             if level >= first || is_leaf_only {
-                is_found = self.next(steps, child.clone(), found)?;
+                let copy = self.budget.copy(&child)?;
+                is_found = self.next(steps, copy, found)?;
                 if found.is_satisfied(is_found) {
                     return Ok(true);
                 }
@@ -332,7 +300,8 @@ impl<'v, 's> Runner<'v, 's> {
         item: &Item<'v>,
         found: &mut Found<'v>,
     ) -> Run<bool> {
-        let items = if matches!(item.as_ref(), Value::Array(_)) { children(item) } else { vec![item.clone()] };
+        let items =
+            if matches!(item.as_ref(), Value::Array(_)) { self.budget.children(item)? } else { vec![item.clone()] };
         let outer = std::mem::replace(&mut self.length, items.len());
         let result = self.subscripted(places, steps, item, &items, found);
         self.length = outer;
@@ -360,7 +329,8 @@ impl<'v, 's> Runner<'v, 's> {
             }
             is_found = false;
             for place in from.max(0)..=to.min(length - 1) {
-                is_found = self.next(steps, items[place as usize].clone(), found)?;
+                let copy = self.budget.copy(&items[place as usize])?;
+                is_found = self.next(steps, copy, found)?;
                 if found.is_satisfied(is_found) {
                     return Ok(true);
                 }
@@ -387,22 +357,4 @@ impl<'v, 's> Runner<'v, 's> {
 
 fn operand_error<T>(side: &str, symbol: char) -> Run<T> {
     suppressible(format!("{side} operand of jsonpath operator {symbol} is not a single numeric value"))
-}
-
-fn member<'v>(item: &Item<'v>, key: &str) -> Option<Item<'v>> {
-    match item {
-        Cow::Borrowed(value) => value.member(key).map(Cow::Borrowed),
-        Cow::Owned(value) => value.member(key).cloned().map(Cow::Owned),
-    }
-}
-
-/// The elements of an array, the values of an object.
-fn children<'v>(item: &Item<'v>) -> Vec<Item<'v>> {
-    match item {
-        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
-        Cow::Borrowed(Value::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Borrowed(value)).collect(),
-        Cow::Owned(Value::Array(items)) => items.iter().cloned().map(Cow::Owned).collect(),
-        Cow::Owned(Value::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Owned(value.clone())).collect(),
-        _ => Vec::new(),
-    }
 }

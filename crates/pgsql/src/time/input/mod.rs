@@ -78,7 +78,9 @@ fn date_out_of_range(text: &str) -> DataFusionError {
 }
 
 fn timestamp_out_of_range(text: &str) -> DataFusionError {
-    DataFusionError::Execution(format!("timestamp out of range: \"{text}\""))
+    DataFusionError::Execution(format!(
+        "timestamp out of range: \"{text}\"; the last one is 294247-01-10 04:00:54, write that instead"
+    ))
 }
 
 fn read(kind: &str, text: &str) -> Result<Input> {

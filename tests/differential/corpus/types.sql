@@ -1,0 +1,147 @@
+-- Types: literals that have none, character(n), numerics far apart, rows that a condition excludes.
+
+-- Literals without a type
+SELECT coalesce(NULL::date, '2013-01-05') AS a, coalesce(date '2013-01-01', '2013-01-05') + 1 AS b;
+SELECT coalesce(1, '2') AS a, greatest(1, '2') AS b, least('3', 2.5) AS c, nullif(1, '1') AS d;
+SELECT coalesce(1, 'x') AS a;
+SELECT coalesce(i1, 'none') AS a FROM nums WHERE id < 3 ORDER BY id;
+SELECT coalesce(i1::text, 'none') AS a, coalesce(NULL, 'x') AS b, coalesce(NULL, NULL, 2) AS c, greatest('a', 'b') AS d
+FROM nums WHERE id < 3 ORDER BY id;
+SELECT coalesce(d, '2013-01-05') - 1 AS a FROM (VALUES (NULL::date), ('2013-02-01')) v(d) ORDER BY 1;
+SELECT CASE 1 WHEN '1' THEN 'yes' ELSE 'no' END AS a, CASE WHEN false THEN '1' ELSE 2 END AS b;
+SELECT CASE WHEN id > 2 THEN i1 ELSE '0' END AS a FROM nums WHERE id < 5 ORDER BY id;
+SELECT CASE WHEN id > 2 THEN 'x' ELSE i1 END AS a FROM nums WHERE id < 5 ORDER BY id;
+SELECT CASE WHEN id > 2 THEN carrier ELSE id END AS a FROM nums, airlines;
+SELECT CASE id WHEN '1' THEN 'one' WHEN 'x' THEN 'ex' END AS a FROM nums WHERE id < 3 ORDER BY id;
+SELECT 1 UNION SELECT '2' ORDER BY 1;
+SELECT '1' UNION SELECT 2 ORDER BY 1;
+SELECT 1 UNION SELECT 2::text;
+SELECT i1 FROM nums WHERE id < 4 UNION SELECT '7' ORDER BY 1;
+SELECT i1 FROM nums UNION SELECT 'x';
+SELECT 'a' AS x UNION ALL SELECT 'b' UNION ALL SELECT NULL ORDER BY x;
+VALUES (1, 'a'), ('2', 'b') ORDER BY 1;
+VALUES ('1'), (2.5), (NULL) ORDER BY 1;
+VALUES (1), ('x');
+VALUES (true), ('f'), ('yes') ORDER BY 1;
+SELECT x + 1 AS y FROM (VALUES ('1'), (2)) v(x) ORDER BY 1;
+SELECT * FROM (VALUES (interval '1 day'), ('2 hours'), (NULL)) v(i) ORDER BY i;
+SELECT * FROM (VALUES (1, ARRAY[1, 2]), (2, '{3}'), (3, NULL)) v(a, b) ORDER BY a;
+SELECT ARRAY[1, NULL, '3'] AS a, ARRAY['2013-01-05', date '2013-01-01'] AS b, ARRAY[ARRAY[1], '{2}'] AS c;
+SELECT ARRAY[1, 'x'] AS a;
+SELECT ARRAY[1, 'x'::text] AS a;
+SELECT unnest(ARRAY[1, '2']) + 1 AS a ORDER BY 1;
+
+-- Arrays
+SELECT ARRAY[]::text[] AS a, (ARRAY[])::int[] AS b, '{{1,2},{3,4}}'::int[] AS c, '{1,2}'::int[][] AS d;
+SELECT ('{{a,b}}'::text[])[1][2] AS a, array_ndims('{{1,2},{3,4}}'::int[]) AS b, cardinality('{{1,2},{3,4}}'::int[]) AS c;
+SELECT (ARRAY[[1, 2, 3], [4, 5, 6]])[1:2][2:3] AS a, (ARRAY[[1, 2], [3, 4]])[2:][:1] AS b,
+  (ARRAY[[1, 2], [3, 4]])[1:1][5:6] AS c, (ARRAY[[1, 2], [3, 4]])[1:1][2] AS d, (ARRAY[1, 2])[1:1][1:1] AS e;
+SELECT id, (ARRAY[[i1, i2], [i2, i1]])[1:id][2:2] AS a FROM nums WHERE id < 4 ORDER BY id;
+SELECT array_fill(0, ARRAY[2, 3]) AS a, array_fill(1.5, ARRAY[0, 2]) AS b, array_fill('x'::text, ARRAY[1]) AS c;
+
+-- character(n)
+SELECT 'abc'::char(5) AS a, char(3) 'x' AS b, 'abcdef'::char(3) AS c, ''::char AS d, NULL::char(4) AS e;
+SELECT 'abc'::char(5) LIKE 'abc' AS a, 'abc'::char(5) LIKE 'abc  ' AS b, 'abc'::char(5) ~ 'c$' AS c;
+SELECT concat('a'::char(3), '|') AS a, upper('a'::char(3)) || '|' AS b, ('a'::char(3))::text || '|' AS c,
+  octet_length('é'::char(3)) AS d;
+SELECT 'a'::char(3) = 'a '::text AS a, 'a'::char(3) = 'a  ' AS b, 'a ' = 'a'::char(2) AS c, 'a'::char(3) IN ('b', 'a ') AS d;
+SELECT carrier::char(4) AS c, count(*) FROM airlines GROUP BY carrier::char(4) ORDER BY carrier::char(4) LIMIT 3;
+SELECT DISTINCT left(carrier, 1)::char(3) AS c FROM airlines ORDER BY c;
+SELECT '5'::char(3)::int + 1 AS a, 'ab'::char(4)::char(3) || '|' AS b, 'ab'::char(4)::varchar(3) || '|' AS c;
+SELECT carrier FROM airlines WHERE carrier::char(5) = 'AA' ORDER BY 1;
+-- refused: the type of a column of a subquery is not kept
+SELECT c FROM (SELECT carrier::char(4) AS c FROM airlines) s ORDER BY c LIMIT 2;
+
+-- Bits and digits
+SELECT ~5 AS a, ~i1 AS b, ~i1::smallint AS c, to_hex(~i1) AS d, ~ -5 AS e, ~NULL::int AS f FROM nums WHERE id < 3 ORDER BY id;
+SELECT x'ff'::int AS a, x'ffffffff'::int AS b, x'ffffffffffffffff'::bigint AS c, B'101'::int AS d, x''::bigint AS e;
+SELECT x'1ffffffff'::int;
+SELECT scale(1.50) AS a, scale(5) AS b, scale(NULL) AS c, min_scale(1.50) AS d, min_scale(0.00) AS e, trim_scale(1.500) AS f;
+SELECT min_scale(n1) AS a, trim_scale(n1) AS b FROM nums WHERE id < 6 ORDER BY id;
+SELECT gcd(1.5, 0.9) AS a, lcm(1.5, 0.9) AS b, gcd(n1, 3) AS c, lcm(n1, n2) AS d, gcd(0.0, 0.0) AS e FROM nums
+WHERE id < 4 ORDER BY id;
+SELECT 1234567::numeric(3, -5) AS a, 0.00123::numeric(2, 4) AS b, '-55'::numeric(1, -1) AS c, 12::numeric(1, -2) AS d;
+SELECT 99999999::numeric(3, -5);
+SELECT 0.1::numeric(2, 4);
+SELECT sum(distance) AS a, sum(distance::bigint) AS b, sum(distance::numeric) AS c, avg(distance::float8) AS d, avg(distance)
+FROM flights WHERE month = 1;
+SELECT origin, count(dest) AS a, count(dest::text) AS b FROM flights GROUP BY origin ORDER BY origin;
+
+-- round and trunc to digits are of numerics
+SELECT round(lat, 2) FROM airports;
+SELECT round(avg(lat), 2) FROM airports;
+SELECT trunc(x, 1) FROM (SELECT sum(lat) AS x FROM airports) s;
+SELECT round(sqrt(2::float8), 2);
+SELECT round(stddev(distance), 2) AS a, round(ln(2.0), 4) AS b, round(avg(distance), 1) AS c FROM flights;
+SELECT round(lat::numeric, 1) AS a, round(avg(lat)::numeric, 2) AS b FROM airports WHERE faa < '06' GROUP BY lat ORDER BY 1;
+
+-- Numerics far apart
+SELECT n1 / 3.2 > n2 AS a, n1 / 3 BETWEEN n2 AND n2 * 2 AS b FROM nums WHERE id < 5 ORDER BY id;
+SELECT id FROM nums WHERE n1 / 3 IN (n2, n1) ORDER BY id;
+SELECT count(*) FROM nums a JOIN nums b ON a.n1 / 2 = b.n2;
+SELECT coalesce(n1 / 3, n2), greatest(n1 / 3, n2) FROM nums WHERE id < 5 ORDER BY id;
+SELECT ARRAY[n1 / 3, n2] FROM nums WHERE id < 3 ORDER BY id;
+SELECT 1 / 3.0 = 0.33333333333333333333 AS a, 1e20 > 1.00000000000000000001 AS b,
+  12345678901234567890123456789.5 > 0.0000000000000000000001 AS c;
+SELECT count(*) > 2 / 3.0 AS a, count(*) BETWEEN 1 / 3.0 AND 10000000000 / 3.0 AS b FROM nums;
+SELECT n1 / 3 > 0.5::float8, n1 / 3 > d1, n1 / 3 = i1 FROM nums WHERE id < 5 ORDER BY id;
+SELECT max(n1 / 3), sum(n1 / 3) > 5 AS a, avg(n1) > 2.2222222 AS b FROM nums WHERE id < 8;
+SELECT n1 / 3 * 3 AS a, n1 / 3 + 1 AS b, (n1 / 3)::int AS c, (n1 / 3)::float8 AS d, -(n1 / 3) AS e, abs(n1 / 3) AS f
+FROM nums WHERE id < 4 ORDER BY id;
+SELECT count(*) FROM nums WHERE n1 IN (SELECT n2 / 3 FROM nums);
+
+-- Rows that a condition excludes
+SELECT 10 / x AS q FROM (VALUES (0), (5)) v(x) WHERE x <> 0;
+SELECT id, 10 / i1 AS q FROM nums WHERE i1 <> 0 AND id < 5 ORDER BY id;
+SELECT id, i1 FROM nums WHERE i1 <> 0 AND 10 / i1 > 1 ORDER BY id;
+SELECT id, i1 FROM nums WHERE 10 / i1 > 1 AND i1 <> 0 ORDER BY id;
+SELECT sum(10 / i1) FILTER (WHERE i1 <> 0) AS s FROM nums;
+SELECT dept, sum(100 / (id - 5)) FILTER (WHERE id <> 5) AS s FROM employees GROUP BY dept ORDER BY dept;
+SELECT id, CASE WHEN i1 <> 0 THEN 10 / i1 END AS q FROM nums ORDER BY id;
+SELECT s.q FROM (SELECT id, i1, 10 / i1 AS q FROM nums) s WHERE s.i1 <> 0 ORDER BY q;
+SELECT * FROM (SELECT id, 10 / (id - 5) AS q FROM employees) s WHERE id > 5 AND q > 1 ORDER BY id;
+SELECT count(*) FROM nums a JOIN nums b ON a.id = b.id WHERE b.i1 <> 0 AND a.i1 / b.i1 > 0;
+SELECT id, name::int FROM employees WHERE name ~ '^[0-9]+$';
+SELECT id FROM employees WHERE name ~ '^[0-9]+$' AND name::int > 3;
+SELECT id, 10 / (id - 5) AS q FROM employees WHERE id <> 5 ORDER BY q DESC, id LIMIT 3;
+SELECT id, 10 / (id - 5) AS q FROM employees WHERE id <> 5 OR id IS NULL ORDER BY id LIMIT 3;
+SELECT id, 10 / (id - 5) AS q FROM employees ORDER BY id;
+
+-- Intervals are equal by their length
+SELECT interval(3) '1.23456789 seconds' AS a, '1.23456789 s'::interval(2) AS b, interval '1.5555' second(1) AS c;
+SELECT count(DISTINCT i) AS n FROM (VALUES (interval '1 day'), (interval '24 hours'), (interval '2 days')) v(i);
+SELECT a.n FROM (VALUES (1, interval '1 day')) a(n, i) JOIN (VALUES (1, interval '24 hours')) b(n, i) ON a.i = b.i;
+SELECT a.n FROM (VALUES (1, interval '1 day')) a(n, i) JOIN (VALUES (1, interval '24 hours')) b(n, i) USING (i);
+SELECT row_number() OVER (PARTITION BY i) AS r FROM (VALUES (interval '1 day'), (interval '24 hours')) v(i) ORDER BY 1;
+SELECT CASE interval '1 day' WHEN interval '24 hours' THEN 'same' ELSE 'no' END AS a,
+  nullif(interval '1 day', interval '24 hours') AS b, coalesce(NULL, interval '1 day') AS c;
+
+-- AND and OR stop where one side decides
+SELECT id FROM employees WHERE id = 5 OR 10 / (id - 5) > 1 ORDER BY id;
+SELECT id FROM employees WHERE (id <> 5 AND 10 / (id - 5) > 1) OR id = 7 ORDER BY id;
+SELECT id, id <> 5 AND 10 / (id - 5) > 1 AS a FROM employees ORDER BY id LIMIT 7;
+SELECT id, id = 5 OR 10 / (id - 5) > 1 AS a FROM employees ORDER BY id LIMIT 7;
+SELECT id FROM employees WHERE NOT (id = 5 OR 10 / (id - 5) < 1) ORDER BY id;
+SELECT id, bonus > 0 AND 10 / (id + 1) > 1 AS a, bonus > 0 OR 10 / (id + 1) > 1 AS b FROM employees ORDER BY id LIMIT 12;
+SELECT id FROM employees_csv WHERE id <> 5 AND 10 / (id - 5) > 1 ORDER BY id LIMIT 6;
+SELECT e.id FROM employees e WHERE e.id <> 5 AND 10 / (e.id - 5) IN (SELECT id FROM employees) ORDER BY 1;
+SELECT a.id, b.id FROM employees a LEFT JOIN employees b ON a.id <> 5 AND 10 / (a.id - 5) = b.id WHERE a.id < 5 ORDER BY 1, 2;
+SELECT t::int FROM (VALUES ('12'), ('x')) v(t) WHERE t ~ '^\d+$';
+SELECT x FROM (SELECT t::int AS x, t FROM (VALUES ('12'), ('x')) v(t)) s WHERE t ~ '^\d+$' ORDER BY x;
+
+-- A branch of CASE without a type, before others
+SELECT (CASE WHEN true THEN '5' ELSE 3 END) + 1 AS a;
+SELECT sum(CASE WHEN id > 3 THEN '1' ELSE 0 END) AS s FROM employees;
+SELECT CASE WHEN id = 1 THEN NULL WHEN id = 2 THEN '2013-01-05' ELSE date '2013-01-01' + id END - 1 AS d FROM nums
+WHERE id < 4 ORDER BY id;
+SELECT CASE WHEN id = 2 THEN 'x' ELSE id END FROM nums;
+
+-- Arrays of columns
+SELECT ARRAY[a, b] FROM (VALUES (ARRAY[1], ARRAY[2, 3])) v(a, b);
+SELECT ARRAY[a, b] AS c, (ARRAY[a, a])[2][1] AS d FROM (VALUES (ARRAY[1], ARRAY[2])) v(a, b);
+
+-- What lag and lead give where there is no such row
+SELECT id, lag(id, 1, id * 10) OVER (ORDER BY id) AS a, lead(id, 2, -id) OVER (ORDER BY id DESC) AS b FROM nums
+WHERE id < 6 ORDER BY id;
+SELECT id, lag(i1, 1, i2) OVER (ORDER BY id) AS a, lag(NULL::int, 1, i2) OVER (ORDER BY id) AS b FROM nums WHERE id < 12
+ORDER BY id;
