@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit, Visitor};
 
-use super::{common_type, typed, value_of};
+use super::{common_type, value_of};
 use crate::syntax::call;
 
 /// The name of the function, which no caller can write.
@@ -61,7 +61,14 @@ pub(super) fn resolve(call: &ScalarFunction, schema: &DFSchema) -> Result<Option
     }
     let types = call.args.iter().skip(1).map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
     let data_type = common_type("CASE", &types)?.unwrap_or(DataType::Utf8);
-    call.args.first().cloned().map(|literal| typed(literal, &data_type)).transpose()
+    Ok(match call.args.first() {
+        Some(PlanExpr::Literal(ScalarValue::Utf8(Some(text)), metadata)) => {
+            // All rows of VALUES have one type, to its last digit.
+            let value = value_of(text, &data_type)?.cast_to(&data_type)?;
+            Some(PlanExpr::Literal(value, metadata.clone()))
+        }
+        _ => None,
+    })
 }
 
 fn type_rows(values: &mut Values) {
