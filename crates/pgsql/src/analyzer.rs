@@ -11,13 +11,18 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::analyzer::{Analyzer, AnalyzerRule};
 
-use crate::{aggregate, array, cast, correlated, json, number, time, untyped};
+use crate::{aggregate, array, cast, catalog, correlated, json, number, statement, time, untyped};
 
 /// DataFusion's rules; before them subqueries become joins and windows get types that fit, and after them casts and
 /// arithmetic get their meaning.
 pub fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> =
-        vec![Arc::new(aggregate::WindowTypes), Arc::new(correlated::Correlated), Arc::new(LiteralTypes)];
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![
+        Arc::new(catalog::TypeNames),
+        Arc::new(statement::Limits),
+        Arc::new(aggregate::WindowTypes),
+        Arc::new(correlated::Correlated),
+        Arc::new(LiteralTypes),
+    ];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(PostgresMeaning));
     rules
@@ -108,8 +113,8 @@ fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         })?;
         Ok(meant.update_data(|expression| name.restore(expression)))
     })?;
-    let rewritten = if rewritten.transformed { rewritten.map_data(LogicalPlan::recompute_schema)? } else { rewritten };
-    rewritten.map_data(json::grouped)
+    // Also where nothing is rewritten, as types below may have changed.
+    rewritten.map_data(LogicalPlan::recompute_schema)?.map_data(json::grouped)
 }
 
 fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -122,5 +127,9 @@ fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         return Ok(compared);
     }
     let converted = cast::convert(compared.data, schema)?;
-    if converted.transformed { Ok(converted) } else { number::check_overflow(converted.data, schema) }
+    if converted.transformed {
+        return Ok(converted);
+    }
+    let compared = number::compare_alike(converted.data, schema)?;
+    if compared.transformed { Ok(compared) } else { number::check_overflow(compared.data, schema) }
 }

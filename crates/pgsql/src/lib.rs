@@ -11,12 +11,15 @@
 //!    functions, and arithmetic is checked for overflow.
 //! 5. [`physical_optimizer_rules`] see to it that rows which a condition excludes are not computed.
 //!
+//! The catalogs of PostgreSQL, which tell of tables, are made by [`catalog_rows`] of what a caller may see ([`Objects`]).
+//!
 //! What differs from PostgreSQL all the same is listed in `docs/sql.md`.
 
 mod aggregate;
 mod analyzer;
 mod array;
 mod cast;
+mod catalog;
 mod correlated;
 mod filtered;
 mod json;
@@ -32,9 +35,10 @@ mod types;
 mod untyped;
 
 pub use analyzer::analyzer_rules;
+pub use catalog::{CatalogNeeds, Objects, PUBLIC, Table, catalog_functions, catalog_name, catalog_needs, catalog_rows};
 pub use filtered::physical_optimizer_rules;
 pub use operator::{expression_planners, relation_planners};
 pub use optimizer::optimizer_rules;
 pub use registry::{aggregate_functions, scalar_functions, table_functions, window_functions};
-pub use statement::{rewrite, shown_schema};
+pub use statement::{ROWS_FROM, TableColumns, rewrite, shown_schema};
 pub use types::type_planner;

@@ -8,17 +8,30 @@ use datafusion::common::{Result, plan_err};
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, WindowUDF};
 
-use crate::{aggregate, array, cast, json, number, statement, text, time, untyped};
+use crate::{aggregate, array, cast, catalog, json, number, statement, text, time, untyped};
 
-/// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they reveal
-/// or do what no question needs.
-const WITHHELD: &[&str] = &["version"];
+/// Functions of DataFusion that are not offered: PostgreSQL has the name and means something else, or they do what no
+/// question needs.
+const WITHHELD: &[&str] = &[
+    "array_resize",
+    "arrow_field",
+    "arrow_metadata",
+    "arrow_try_cast",
+    "cast_to_type",
+    "current_time",
+    "file_row_index",
+    "try_cast_to_type",
+    "union_extract",
+    "union_tag",
+    "with_metadata",
+];
 
 /// The scalar functions: PostgreSQL's, and those of DataFusion that PostgreSQL has no name for.
 pub fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     let ours = [time::functions(), text::functions(), json::functions(), array::functions(), number::functions()];
     let ours = ours.into_iter().flatten().chain(cast::functions()).chain(statement::functions());
-    let ours = ours.chain(untyped::functions()).chain([aggregate::cast_named()]).map(Arc::new);
+    let ours = ours.chain(untyped::functions()).chain(catalog::functions()).chain([aggregate::cast_named()]);
+    let ours = ours.map(Arc::new);
     merged(SessionStateDefaults::default_scalar_functions(), ours, |function| {
         (function.name().to_owned(), function.aliases().to_vec())
     })
@@ -61,7 +74,7 @@ impl TableFunctionImpl for PlannedFromLists {
     }
 }
 
-/// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
+/// `base` without what is replaced, in the order of names, then `ours`: of two functions with one name the
 /// later one counts, also where the name is an alias.
 fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
     let ours: Vec<F> = ours.collect();
@@ -72,7 +85,7 @@ fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> 
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !WITHHELD.contains(&name.as_str()) && !replaced.contains(&name) {
+        if !replaced.contains(&name) {
             merged.push(function);
         }
     }

@@ -153,9 +153,9 @@ impl Server {
         transaction: &Transaction,
         identity: &Identity,
     ) -> Result<Arc<Prepared>, Error> {
-        let connected = lease.session()?.connected().clone();
         let known = lease.session()?.known(identity.role.as_deref(), statement.text());
         if let Some(known) = known {
+            let connected = lease.session()?.connected().clone();
             lease.sends();
             let is_current = known.is_current(connected.client(), statement.text()).await;
             lease.rests();
@@ -166,6 +166,8 @@ impl Server {
             }
         }
         let prepared = self.prepare_anew(lease, statement, transaction, identity).await?;
+        // Only now: behind a pooler, another session may have taken the place of the one that came.
+        let connected = lease.session()?.connected().clone();
         lease.sends();
         let are_current = prepared.composites.are_current(connected.client()).await;
         lease.rests();

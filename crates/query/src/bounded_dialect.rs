@@ -14,6 +14,7 @@ use sqlparser::ast::{Expr, GranteesType, Statement};
 use sqlparser::dialect::{Dialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::dialect::SqlDialect;
 
@@ -28,18 +29,32 @@ pub(crate) struct BoundedDialect {
     grammar: &'static dyn Dialect,
     dialect: SqlDialect,
     left: Cell<usize>,
+    /// Whether `x -> y` is a function of `x`, rather than the member `y` of `x`.
+    reads_lambdas: bool,
 }
 
 impl BoundedDialect {
-    /// The grammar of `dialect` for a text of `tokens` tokens.
-    pub(crate) fn new(dialect: SqlDialect, tokens: usize) -> Self {
-        let left = tokens.saturating_mul(BEGUN_PER_TOKEN_MAX).saturating_add(BEGUN_MIN);
-        Self { grammar: dialect.parser_dialect(), dialect, left: Cell::new(left) }
+    /// The grammar of `dialect` for a text of `tokens`.
+    pub(crate) fn new(dialect: SqlDialect, tokens: &[TokenWithSpan]) -> Self {
+        let left = tokens.len().saturating_mul(BEGUN_PER_TOKEN_MAX).saturating_add(BEGUN_MIN);
+        let reads_lambdas = dialect == SqlDialect::DataFusion && tokens.iter().any(takes_lambda);
+        Self { grammar: dialect.parser_dialect(), dialect, left: Cell::new(left), reads_lambdas }
     }
 
     /// Whether the bound was reached; then whatever the parser says is about that.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.left.get() == 0
+    }
+}
+
+/// Whether `token` is the name of a function that takes a function.
+fn takes_lambda(token: &TokenWithSpan) -> bool {
+    let Token::Word(word) = &token.token else { return false };
+    let name = word.value.to_ascii_lowercase();
+    let of_arrays = name.strip_prefix("array_").or_else(|| name.strip_prefix("list_"));
+    match of_arrays {
+        Some(rest) => matches!(rest, "any_match" | "filter" | "first" | "transform"),
+        None => name == "any_match",
     }
 }
 
@@ -151,7 +166,6 @@ impl Dialect for BoundedDialect {
         supports_dictionary_syntax,
         supports_from_first_select,
         supports_group_by_with_modifier,
-        supports_lambda_functions,
         supports_limit_comma,
         supports_order_by_all,
         supports_pipe_operator,
@@ -159,6 +173,10 @@ impl Dialect for BoundedDialect {
         supports_select_wildcard_exclude,
         supports_struct_literal,
     );
+
+    fn supports_lambda_functions(&self) -> bool {
+        self.reads_lambdas || self.grammar.supports_lambda_functions()
+    }
 
     /// In the embedded engine an argument's name is a name: to look for an expression in its place doubles the work
     /// with each call in a call.
@@ -324,7 +342,8 @@ mod tests {
         let plain = dialect.parser_dialect();
         let mut only_ours = 0;
         for entry in entries(corpus) {
-            let ours = parsed(&BoundedDialect::new(dialect, entry.len()), plain, entry);
+            let tokens = Tokenizer::new(plain, entry).tokenize_with_location().unwrap_or_default();
+            let ours = parsed(&BoundedDialect::new(dialect, &tokens), plain, entry);
             match parsed(plain, plain, entry) {
                 // The plain grammar takes `inet '…'` for a column and its alias.
                 Some(theirs) if entry.contains(" ISNULL") || entry.contains("bpchar 'q'") => drop(theirs),

@@ -32,8 +32,10 @@ pub(crate) fn table_functions(dialect: SqlDialect) -> &'static [&'static str] {
 pub(crate) fn is_known_table_function(name: &[String], dialect: SqlDialect) -> bool {
     let is_known = |last: &str| table_functions(dialect).iter().any(|pattern| matches(pattern, last));
     match (name, dialect) {
+        ([only], SqlDialect::DataFusion) => is_known(only) || embedded::SCALARS_IN_FROM.contains(&only.as_str()),
         ([only], _) => is_known(only),
         ([schema, last], SqlDialect::Postgres) => is_known(last) && (schema == "pg_catalog" || last.starts_with("st_")),
+        ([schema, last], SqlDialect::DataFusion) => is_known(last) && schema == "pg_catalog",
         _ => false,
     }
 }

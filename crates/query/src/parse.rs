@@ -133,7 +133,7 @@ fn words_of(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error>
     match dialect {
         SqlDialect::DataFusion => {
             let tokens = spelling::with_text_forms(spelling::with_tables_selected(tokens));
-            Ok(spelling::with_placeholders(tokens))
+            Ok(spelling::with_placeholders(spelling::with_clauses(tokens)))
         }
         SqlDialect::Postgres | SqlDialect::Sqlite => {
             Ok(spelling::pieces(sql, tokens, dialect)?.into_iter().map(|piece| piece.token).collect())
@@ -155,7 +155,7 @@ fn parsed<T>(
     sql: &str,
     dialect: SqlDialect,
 ) -> Result<T, Error> {
-    let grammar = BoundedDialect::new(dialect, tokens.len());
+    let grammar = BoundedDialect::new(dialect, &tokens);
     let mut parser = Parser::new(&grammar).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let result = parse(&mut parser);
     if grammar.is_exhausted() {

@@ -97,7 +97,8 @@ const REFUSALS: &[Refusal] = &[
     Refusal {
         keyword: "SHOW",
         reason: "the catalog has tools of its own",
-        instead: "Use the tools list_databases, list_tables and get_schema.",
+        instead: "Use the tools list_databases, list_tables and get_schema; for a setting of PostgreSQL's SQL, \
+                  SELECT current_setting('name').",
     },
 ];
 

@@ -6,6 +6,7 @@
 //! parser was given are written again, each in a spelling that can be read in one way only, with
 //! spaces between them. Comments are left out: some extensions take orders from them.
 
+mod clauses;
 mod operators;
 mod placeholders;
 mod table;
@@ -18,6 +19,7 @@ use tidegate_core::{Error, ErrorKind};
 use crate::dialect::SqlDialect;
 use crate::refusal::refused;
 
+pub(crate) use clauses::with_clauses;
 pub(crate) use placeholders::with_placeholders;
 pub(crate) use table::with_tables_selected;
 pub(crate) use text_forms::with_text_forms;

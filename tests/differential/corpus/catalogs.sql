@@ -32,7 +32,7 @@ SELECT EXISTS (SELECT FROM information_schema.tables
   WHERE table_schema = 'public' AND table_name = 'flights') AS "exists";
 
 -- pg_tables, pg_class and pg_namespace
-SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'public' AND tablename LIKE 'air%' ORDER BY tablename;
+SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'public' AND tablename LIKE 'air%s' ORDER BY tablename;
 SELECT schemaname, tablename FROM pg_tables
 WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND tablename IN ('flights', 'events') ORDER BY 2;
 SELECT n.nspname AS "Schema", c.relname AS "Name",
@@ -49,7 +49,7 @@ WHERE c.relname OPERATOR(pg_catalog.~) '^(airlines)$' AND pg_catalog.pg_table_is
 SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class
 JOIN pg_catalog.pg_namespace ON pg_catalog.pg_namespace.oid = pg_catalog.pg_class.relnamespace
 WHERE pg_catalog.pg_class.relkind = ANY (ARRAY['r', 'p']) AND pg_catalog.pg_table_is_visible(pg_catalog.pg_class.oid)
-  AND pg_catalog.pg_namespace.nspname != 'pg_catalog' AND pg_catalog.pg_class.relname LIKE 'air%' ORDER BY 1;
+  AND pg_catalog.pg_namespace.nspname != 'pg_catalog' AND pg_catalog.pg_class.relname LIKE 'air%s' ORDER BY 1;
 SELECT nspname FROM pg_catalog.pg_namespace
 WHERE nspname NOT LIKE 'pg\_%' AND nspname IN ('public', 'information_schema') ORDER BY nspname;
 SELECT n.nspname = ANY (current_schemas(true)) AS visible, n.nspname FROM pg_catalog.pg_namespace n

@@ -193,6 +193,44 @@ SELECT jsonb_path_query('{"a": 1}', 'strict $.b');
 SELECT jsonb_path_query_array('{"a": 1}', 'strict $.b', '{}', true) AS silent,
   jsonb_path_query_array('{"a": {"b": 1}}', '$.**.b') AS anywhere;
 
+-- paths: accessors, modes and subscripts
+SELECT jsonb_path_query('{"a": {"x": 1, "y": [1, {"z": 2.50}]}, "c": {"d": 1}}', '$.**') AS anything;
+SELECT jsonb_path_query('{"a": {"b": [1, []]}}', '$.**{2 to last}') AS deep, jsonb_path_query('[[1], [2]]', '$.**{last}') AS leaf;
+SELECT jsonb_path_query_array('[[1, 2], [3]]', '$[*][last]') AS last,
+  jsonb_path_query_array('[1, 2, 3, 4]', '$[1 to last - 1, 0]') AS some,
+  jsonb_path_query_array('[1, 2]', '$[-1]') AS before, jsonb_path_query_array('5', '$[0]') AS wrapped;
+SELECT jsonb_path_query_array('[{"a": [1, 2]}, {"a": [3]}]', '$.a') AS unwrapped, jsonb_path_query_array('[[1], 2]', 'strict $[*]') AS strict,
+  jsonb_path_query_array('[{"a": [1, 2]}, {"a": [3]}]', '$[*].a.size()') AS sizes;
+SELECT jsonb_path_query_array('{"a b": 1, "A": 2, "a.b": {"c": 3}}', '$."a b"') AS a, jsonb_path_query_array('{"A": 2}', '$.a') AS b;
+-- fails
+SELECT jsonb_path_query_array('[1, 2]', 'strict $[1 to 2]');
+SELECT jsonb_path_exists('{"a": 1}', '$.a ? (@ > $x)');
+SELECT jsonb_path_query('{"a": 1}', '$.a ? (@ > 1');
+
+-- paths: filters
+SELECT jsonb_path_query_array('[1, "1", true, null]', '$[*] ? (@ != 1)') AS other,
+  jsonb_path_query_array('[1, "a", "b"]', '$[*] ? (@ > "a")') AS more;
+SELECT jsonb_path_query_array('{"a": [{"b": 1}, {"b": null}, {"c": 1}]}', '$.a[*] ? (!exists(@.b))') AS without,
+  jsonb_path_query_array('[1, "2", null]', '$[*] ? ((@ > 1) is unknown)') AS unknown;
+SELECT jsonb_path_query_array('["abc", "ABC", "a\nb", "b"]', '$[*] ? (@ like_regex "^a.*" flag "i")') AS caseless,
+  jsonb_path_query_array('["abc", "x\nab"]', '$[*] ? (@ like_regex "^a" flag "m")') AS lines,
+  jsonb_path_query_array('["a.b", "axb"]', '$[*] ? (@ like_regex "a.b" flag "q")') AS quoted;
+SELECT jsonb_path_match('{"a": 1}', '$.b == 1') AS missing, jsonb_path_match('{"a": "x"}', '$.a > 1') AS unknown,
+  jsonb_path_match('{"a": 1}', '$.a', silent => true) AS silent, '[1]'::jsonb @@ '$[*]' AS operator;
+SELECT count(*) AS n FROM events WHERE payload::jsonb @? '$.ms ? (@ > 500)';
+SELECT count(*) AS n FROM events WHERE payload::jsonb @@ '$.ms > 500 && $.page starts with "/p/1"';
+
+-- paths: numbers and methods
+SELECT jsonb_path_query_array('[10, 3]', '$[0] / $[1]') AS a, jsonb_path_query_array('[-10.5, 3]', '$[0] % $[1]') AS b,
+  jsonb_path_query_array('[1.5, 2.25]', '-($[0] * $[1]) + 1') AS c, jsonb_path_query_array('[0.5, -0.5]', '$[*].ceiling()') AS d;
+SELECT jsonb_path_query('["1.50", 2.5, "1e3", " 4 "]', '$[*].double()') AS n;
+SELECT jsonb_path_query('{"a": 1, "b": {"c": [1]}}', '$.keyvalue()') AS pair,
+  jsonb_path_query('{"a": 1, "b": {"c": 2}}', '$.b.keyvalue().id') AS id;
+-- fails
+SELECT jsonb_path_query('[0]', '1 / $[0]');
+SELECT jsonb_path_query('"x"', '$.double()');
+SELECT v FROM jsonb_path_query('[1, 2, 3]', '$[*] ? (@ > $m)', vars => '{"m": 1}') AS v ORDER BY v;
+
 -- recordsets
 SELECT * FROM jsonb_to_recordset('[{"a": 1, "b": "x"}, {"a": 2}, {"b": "z", "c": true}]') AS t (a int, b text)
 ORDER BY a NULLS LAST;
@@ -280,3 +318,53 @@ SELECT count(DISTINCT d) AS n FROM (VALUES ('1'::jsonb), ('1.0'), ('2')) AS v (d
 SELECT count(*) OVER (PARTITION BY d) AS n FROM (VALUES ('1'::jsonb), ('1.0'), ('2')) AS v (d) ORDER BY d;
 SELECT '1'::jsonb AS d INTERSECT SELECT '1.0'::jsonb;
 SELECT x FROM (VALUES ('1'::jsonb, 5)) AS l (d, x) JOIN (VALUES ('1.0'::jsonb)) AS r (d) USING (d);
+
+-- Rows of tables as values.
+SELECT a.carrier, to_json(p) AS p, count(p) OVER () AS n FROM airlines a LEFT JOIN (SELECT 'AA' AS code, 1 AS x) p ON p.code = a.carrier
+ORDER BY a.carrier LIMIT 3;
+SELECT a.carrier, count(f) AS n, count(f.*) AS m, count(*) AS c FROM airlines a LEFT JOIN flights f ON f.carrier = a.carrier AND f.month = 1
+GROUP BY a.carrier ORDER BY a.carrier;
+SELECT count(a), count(a.*), count(DISTINCT a) FROM airlines a;
+SELECT t.*, row_to_json(t) AS j FROM airlines t WHERE carrier < 'B' ORDER BY carrier;
+SELECT *, to_json(t) AS value, to_json(t.*) AS row FROM (SELECT 1 AS t, 2 AS b) t;
+SELECT to_json(t) AS value, to_json(t.*) AS row FROM (SELECT 1 AS t, 2 AS b) t;
+SELECT to_json(g) AS a, to_json(g.*) AS b FROM generate_series(1, 2) g ORDER BY g;
+SELECT to_json(e) AS e FROM jsonb_array_elements('[1, "a"]') e;
+SELECT json_agg(e) AS e FROM jsonb_each('{"a": 1}') e;
+SELECT row_to_json(t) AS t FROM (SELECT 1, 2, 1 AS a, 2 AS a) t;
+SELECT row_to_json(t, true) AS t, array_to_json(ARRAY[1, 2], true) AS a FROM (SELECT 1 AS a, 'x' AS b) t;
+WITH t AS (SELECT carrier, name FROM airlines WHERE carrier IN ('AA', 'UA')) SELECT json_agg(t ORDER BY carrier) AS j FROM t;
+SELECT jsonb_object_agg(a.carrier, to_jsonb(a) - 'carrier') AS j, jsonb_object_agg(a.carrier, a) AS k FROM airlines a WHERE carrier < 'B';
+SELECT carrier, (SELECT json_agg(t ORDER BY t.n DESC, t.dest) FROM (SELECT dest, count(*) AS n FROM flights f
+  WHERE f.carrier = a.carrier AND month = 1 GROUP BY dest ORDER BY n DESC, dest LIMIT 2) AS t) AS top
+FROM airlines a WHERE carrier IN ('AA', 'UA') ORDER BY carrier;
+SELECT (SELECT row_to_json(t) FROM (SELECT a.carrier, a.name) AS t) AS j, row_to_json((SELECT r FROM (SELECT a.carrier) r)) AS k
+FROM airlines a WHERE carrier = 'AA';
+SELECT a.carrier, x.j FROM airlines a, LATERAL (SELECT to_jsonb(a) AS j) x WHERE carrier = 'AA';
+SELECT a.carrier, to_jsonb(x) AS j FROM airlines a LEFT JOIN LATERAL (SELECT f.dest, f.month FROM flights f WHERE f.carrier = a.carrier
+  ORDER BY f.dest, f.month, f.day LIMIT 1) x ON true WHERE a.carrier IN ('AA', 'ZZ', '9E') ORDER BY a.carrier;
+-- fails
+SELECT to_json(a), count(*) FROM airlines a GROUP BY carrier;
+
+-- What json_to_record makes of values.
+SELECT * FROM jsonb_to_record('{"a": "7", "b": true, "c": {"x" :1}, "d": "q", "e": null}') AS t (a int, b bool, c text, d jsonb, e jsonb);
+SELECT * FROM json_to_record('{"a": ["x", {"b" : 1}, [1]], "b": "{1,2}", "c": []}') AS t (a text[], b int[], c date[]);
+SELECT * FROM jsonb_to_record(NULL) AS t (a int, b text);
+SELECT o.id, t.* FROM (VALUES (1, '[{"a": 1, "b": "x"}, {"a": 2}]'::jsonb), (2, NULL), (3, '[]'::jsonb)) AS o (id, d)
+LEFT JOIN LATERAL jsonb_to_recordset(o.d) AS t (a int, b text) ON true ORDER BY id, a;
+-- fails
+SELECT * FROM jsonb_to_record('{"a": 1.5}') AS t (a int);
+SELECT * FROM jsonb_to_recordset('[1]') AS t (a int);
+SELECT * FROM jsonb_to_record('{"a": 5}') AS t (a int[]);
+
+-- Members of a column without a table before it.
+SELECT d -> 'a' AS a, d -> 'b' ->> 0 AS b, d ->> 'a' = '1' AND d -> 'b' @> '[2]' AS c FROM (VALUES ('{"a": 1, "b": [2]}'::jsonb)) AS v (d);
+SELECT p -> 'user' ->> 'plan' AS plan, count(*) AS n FROM (SELECT payload::jsonb AS p FROM events) AS x WHERE p -> 'user' IS NOT NULL
+GROUP BY p -> 'user' ->> 'plan' ORDER BY plan;
+
+-- Arrays of pairs, and NULL that is set.
+SELECT json_object('{}') AS a, json_object('{a,1,b,null}') AS b, jsonb_object(ARRAY[['a', 'b'], ['c', 'd']]) AS c;
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'return_target') AS a, jsonb_set_lax('{"a": 1}', '{b}', NULL, false) AS b;
+-- fails
+SELECT json_object('{{a,b,c}}');
+SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'raise_exception');

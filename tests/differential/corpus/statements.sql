@@ -361,3 +361,104 @@ SELECT * FROM (VALUES (1, 5)) AS z (id, x) LEFT JOIN (VALUES (2)) AS a (id) USIN
 SELECT * FROM (VALUES (1, 5)) AS z (id, x) LEFT JOIN (VALUES (2)) AS a (id) USING (id)
 JOIN (VALUES (1, 7)) AS c (id, y) USING (id) ORDER BY id;
 SELECT * FROM (SELECT * FROM (VALUES (1)) AS z (id) JOIN (VALUES (1)) AS a (id) USING (id)) AS s WHERE id = 1;
+
+-- Joins that merge columns, sets that count rows, limits and rows in conditions.
+SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS l (id, x) NATURAL FULL JOIN (VALUES (2, 'c'), (3, 'd')) AS r (id, y)
+ORDER BY id;
+SELECT id, count(*), max(id) + 1 AS m FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3)) AS r (id) USING
+(id) WHERE id > 1 GROUP BY id HAVING id < 9 ORDER BY id DESC;
+SELECT * FROM (VALUES (1, 'a'), (2, 'b')) z (id, x) NATURAL LEFT JOIN (VALUES (2, 'c')) a (id, y) NATURAL FULL JOIN
+(VALUES (2, 'q'), (7, 'w')) m (id, w) ORDER BY id;
+SELECT l.*, r.* FROM (VALUES (1, 'a')) AS l (id, x) FULL JOIN (VALUES (2, 'c')) AS r (id, y) USING (id) ORDER BY l.id;
+SELECT id::text, upper(id::text) FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3)) AS r (id) USING (id)
+ORDER BY 1;
+SELECT DISTINCT id FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3)) AS r (id) USING (id) ORDER BY id;
+SELECT j.* FROM ((VALUES (1, 'a')) AS l (id, x) FULL JOIN (VALUES (2, 'c')) AS r (id, y) USING (id)) AS j ORDER BY
+j.id;
+SELECT * FROM ((VALUES (1, 'a')) AS l (id, x) FULL JOIN (VALUES (2, 'c')) AS r (id, y) USING (id)) JOIN (VALUES (2,
+'zz')) AS k (id, z) USING (id) ORDER BY id;
+SELECT * FROM (VALUES (1,'k')) AS k (id, z) JOIN ((VALUES (1, 'a')) AS l (id, x) FULL JOIN (VALUES (2, 'c')) AS r
+(id, y) USING (id)) USING (id) ORDER BY id;
+SELECT id FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3)) AS r (id) USING (id) WHERE EXISTS (SELECT 1
+FROM (VALUES (2), (3)) AS q (k) WHERE q.k = id) ORDER BY id;
+SELECT id, (SELECT max(id) FROM (VALUES (5)) AS q (id)) FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3))
+AS r (id) USING (id) ORDER BY id;
+SELECT carrier, count(flight) FROM flights RIGHT JOIN airlines USING (carrier) GROUP BY carrier ORDER BY carrier;
+SELECT carrier, name, count(flight) FROM flights NATURAL RIGHT JOIN airlines GROUP BY carrier, name ORDER BY carrier;
+WITH a AS (SELECT carrier, count(*) AS n FROM flights GROUP BY carrier) SELECT * FROM airlines NATURAL LEFT JOIN a
+ORDER BY carrier;
+SELECT * FROM (VALUES (1)) a (id) JOIN (VALUES (1)) b (id) ON true JOIN (VALUES (1)) c (id) USING (id);
+SELECT id FROM (VALUES (1)) a (id) JOIN (VALUES (1)) b (id) USING (id), (VALUES (3)) c (id);
+SELECT * FROM (VALUES (1, 5)) a (id, b) JOIN (VALUES (1, 6)) c (id, b) USING (zz);
+SELECT * FROM (VALUES (1, date '2020-01-01')) a (id, d) FULL JOIN (VALUES (2, date '2020-01-01')) b (id, d) USING (d)
+ORDER BY d + 1;
+SELECT d + 1 AS next FROM (VALUES (1, date '2020-01-01')) a (id, d) JOIN (VALUES (2, date '2020-01-01')) b (id, d)
+USING (d);
+SELECT x, count(*) OVER (ORDER BY x) FROM (VALUES (1), (2)) l (x) FULL JOIN (VALUES (2), (3)) r (x) USING (x) ORDER
+BY x;
+SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS l (id, x) FULL JOIN (VALUES (2, 'c'), (3, 'd')) AS r (id, y) USING (id)
+UNION ALL SELECT 9, 'n', 'm' ORDER BY 1;
+SELECT s.id FROM (SELECT * FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3)) AS r (id) USING (id)) s ORDER
+BY 1;
+SELECT DISTINCT ON (id) id FROM (VALUES (1), (2)) AS l (id) FULL JOIN (VALUES (2), (3)) AS r (id) USING (id) ORDER BY
+id;
+SELECT x, 'k' AS k FROM (VALUES (1), (NULL), (NULL)) AS a (x) EXCEPT ALL SELECT x, 'k' FROM (VALUES (1.0), (NULL)) AS
+b (x) ORDER BY x;
+VALUES (1, 'a'), (1, 'a') EXCEPT ALL VALUES (1, 'a');
+SELECT x FROM (VALUES (1), (1), (1), (2), (3)) AS a (x) EXCEPT ALL (SELECT 1 UNION ALL SELECT 1) EXCEPT ALL SELECT 2
+ORDER BY x LIMIT 5;
+WITH c AS (SELECT origin, month FROM flights) SELECT origin, count(*) FROM (SELECT * FROM c INTERSECT ALL SELECT
+origin, 1 FROM flights) t GROUP BY origin ORDER BY 1;
+SELECT 1, 2 EXCEPT ALL SELECT 1;
+SELECT * FROM (SELECT dept, count(*) AS n FROM employees GROUP BY dept ORDER BY n DESC FETCH FIRST 2 ROWS WITH TIES) AS t
+ORDER BY n DESC, dept;
+SELECT DISTINCT dept FROM employees ORDER BY dept OFFSET 1 FETCH NEXT 2 ROWS WITH TIES;
+SELECT x FROM (VALUES (1), (1), (2), (2), (3)) v (x) ORDER BY x OFFSET 1 ROWS FETCH FIRST 2 ROWS WITH TIES;
+SELECT x FROM (VALUES (1), (1)) v (x) FETCH FIRST 1 ROWS WITH TIES;
+SELECT x FROM (VALUES (1), (1), (2)) v (x) ORDER BY -x FETCH FIRST ROW WITH TIES;
+SELECT carrier FROM airlines ORDER BY carrier LIMIT (SELECT NULL::int) OFFSET (SELECT count(*) - 2 FROM airlines);
+SELECT carrier FROM airlines ORDER BY carrier LIMIT (SELECT -1);
+SELECT carrier FROM airlines ORDER BY name LIMIT (SELECT 2);
+SELECT carrier FROM airlines ORDER BY carrier LIMIT NULL OFFSET 14;
+SELECT carrier FROM airlines ORDER BY carrier LIMIT ALL OFFSET 14;
+SELECT carrier FROM airlines ORDER BY carrier LIMIT 2.5;
+SELECT count(*) FROM orders WHERE (customer_id, status) NOT IN (SELECT customer_id, status FROM orders WHERE order_id
+< 100050);
+SELECT a, b, (a, b) IN (SELECT x, y FROM (VALUES (1, 1), (2, NULL)) s (x, y)) AS i, (a, b) NOT IN (SELECT x, y FROM
+(VALUES (1, 1), (2, NULL)) s (x, y)) AS n FROM (VALUES (1, 1), (2, 2), (3, 3), (NULL, 1), (NULL, 7), (2, NULL)) v (a,
+b) ORDER BY a, b;
+SELECT a FROM (VALUES (1, 1), (2, 2), (3, 3), (NULL, 1)) v (a, b) WHERE (a, b) NOT IN (SELECT x, y FROM (VALUES (1,
+1), (2, NULL)) s (x, y)) ORDER BY a;
+SELECT a FROM (VALUES (1, 1), (2, 2)) v (a, b) WHERE (a, b) IN (SELECT 1, 1, 1);
+SELECT a FROM (VALUES (1, 1), (2, 2)) v (a, b) WHERE (a, b) IN (SELECT 1);
+SELECT a FROM (VALUES (1, 1), (2, 2)) v (a, b) WHERE ROW(a, b) IN (VALUES (2, 2)) OR a = 1 ORDER BY a;
+SELECT (1, 2) IN (SELECT 1, 2 WHERE false) AS none;
+SELECT * FROM ROWS FROM (generate_series(1, 2), abs(-3));
+SELECT v.a, t.* FROM (VALUES (2)) v (a), ROWS FROM (generate_series(1, v.a), string_to_table('a,b,c', ',')) t (n, s)
+ORDER BY n;
+SELECT * FROM upper('x') WITH ORDINALITY;
+SELECT v.x, a FROM (VALUES (-1), (2)) v (x), abs(v.x) AS a ORDER BY 1;
+WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT x + 1 AS x FROM a) SELECT x FROM a) AS inner_x, x FROM a;
+WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a WHERE x < 3), b AS (WITH RECURSIVE a AS (SELECT 10
+AS x UNION ALL SELECT x + 1 FROM a WHERE x < 12) SELECT sum(x) AS s FROM a) SELECT sum(a.x), max(b.s) FROM a, b;
+SELECT 1 AS one HAVING false;
+SELECT 'x' AS w FROM flights HAVING 1 > 2;
+SELECT (SELECT 1 WHERE false) AS nothing;
+SELECT x, x + (SELECT 1 WHERE false) AS s FROM (VALUES (1)) v (x) WHERE (SELECT true WHERE false) IS NULL;
+SELECT max(dept) AS dept, count(*) FROM employees GROUP BY dept HAVING dept > 'F' ORDER BY 1;
+SELECT trim('xy' FROM 'yxTidexy') AS a, trim(FROM '  tide ') AS b, trim(both FROM '  tide  ') AS c, trim(leading FROM
+'  t ') AS d;
+SELECT parse_ident('Foo . Bar.baz()', false), parse_ident(NULL);
+SELECT parse_ident('a b');
+SELECT x FROM (VALUES (ARRAY[1]), (ARRAY[2]), (NULL)) v (x) WHERE x IN (SELECT y FROM (VALUES (ARRAY[1]), (ARRAY[3]))
+w (y));
+SELECT x, x IN (SELECT y FROM (VALUES (ARRAY[1]), (NULL)) w (y)) AS i FROM (VALUES (ARRAY[1]), (ARRAY[2]),
+(ARRAY[1,NULL])) v (x) ORDER BY x;
+SELECT id FROM arrays WHERE ia IN (SELECT ia FROM arrays WHERE id > 2) ORDER BY id;
+SELECT id FROM arrays WHERE ia NOT IN (SELECT ia FROM arrays WHERE id > 2 AND ia IS NOT NULL) ORDER BY id;
+SELECT count(c.*), count(DISTINCT c.*), count(*) FROM orders o LEFT JOIN customers c USING (customer_id);
+SELECT count(DISTINCT a.*) FROM airlines a, airports b WHERE b.faa = 'JFK';
+SELECT o.customer_id, count(c.*) FROM (VALUES (1), (999)) o (customer_id) LEFT JOIN customers c ON c.customer_id =
+o.customer_id GROUP BY 1 ORDER BY 1;
+WITH cumulated AS (SELECT product_id, sum(quantity * unit_price) OVER (ORDER BY order_id) / sum(quantity *
+unit_price) OVER () AS share FROM orders) SELECT count(*) FILTER (WHERE share <= 0.8) AS n FROM cumulated;

@@ -251,7 +251,6 @@ SELECT generate_series(timestamp '2013-01-01', timestamp '2013-01-02', interval 
 SELECT count(*) FROM generate_series(timestamp '2013-01-01', timestamp '2012-01-01', interval '1 day') t;
 SELECT d::date AS d, count(f.flight) AS n FROM generate_series(date '2013-01-01', date '2013-01-10', interval '1 day') d
 LEFT JOIN flights f ON f.time_hour::date = d::date AND f.carrier = 'YV' GROUP BY 1 ORDER BY 1;
--- refused: count of rows that an outer join may fill with NULL
 SELECT to_char(m, 'Mon') AS month, count(f.*) AS n FROM generate_series(timestamp '2013-01-01', '2013-12-01', '1 month') m
 LEFT JOIN flights f ON date_trunc('month', f.time_hour) = m AND f.carrier = 'YV' GROUP BY m ORDER BY m;
 SELECT t::time AS t FROM generate_series(timestamp '2013-01-01 08:00', timestamp '2013-01-01 09:00', '15 min') s(t) ORDER BY 1;

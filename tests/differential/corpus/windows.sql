@@ -223,3 +223,19 @@ FROM (SELECT DISTINCT flight AS x FROM flights WHERE carrier = 'HA' OR carrier =
 SELECT id FROM employees WHERE row_number() OVER (ORDER BY id) < 3;
 -- fails
 SELECT dept, rank() OVER (ORDER BY salary) AS r FROM employees GROUP BY dept;
+
+-- Exclusion, and offsets that are columns.
+SELECT x, array_agg(x) OVER w, min(x) OVER w, string_agg(x::text, ',') OVER w, first_value(x) OVER w, last_value(x)
+OVER w, nth_value(x, 2) OVER w, row_number() OVER w FROM (VALUES (1), (2), (3)) v(x) WINDOW w AS (ORDER BY x ROWS
+BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) ORDER BY x;
+SELECT x, count(*) FILTER (WHERE x > 1) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP) AS c
+FROM (VALUES (1), (2), (2), (3)) v(x) WINDOW w AS (ORDER BY x) ORDER BY x;
+SELECT x, stddev(x) OVER (ORDER BY x ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW) AS s, bool_or(x >
+2) OVER (ORDER BY x ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW) AS b FROM (VALUES (1), (2), (4),
+(NULL)) v(x) ORDER BY x;
+SELECT x, sum(x) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE GROUP) FROM (VALUES (1), (2))
+v(x) ORDER BY x;
+SELECT x, o, lag(x, o) OVER (ORDER BY x) AS a, lead(x, o, -x) OVER (ORDER BY x) AS b, lag(x, 1, x * 10) OVER (ORDER
+BY x) AS c FROM (VALUES (1, 1), (2, 0), (3, 2), (4, NULL), (5, -1)) v (x, o) ORDER BY x;
+SELECT t, count(*) OVER (ORDER BY t DESC RANGE BETWEEN interval '90 minutes' PRECEDING AND CURRENT ROW) AS n FROM
+(VALUES (time '01:00'), (time '02:00'), (time '04:00'), (NULL)) v (t) ORDER BY t;

@@ -16,7 +16,7 @@ use super::engine::Engine;
 use super::files::{FileLimits, Files, FilesPath, Glob, TextTable, Told};
 use super::freshness::{freshness, stamp};
 use super::offered::{EngineFunction, functions_of};
-use super::plan::{Sessions, Tables, Wanted, describe, plan};
+use super::plan::{Sessions, SystemCatalogs, Tables, Wanted, describe, plan};
 
 /// A database whose tables are the files below some paths.
 ///
@@ -104,7 +104,8 @@ impl FileDatabase {
 
     async fn tables(&self, principal: &Principal) -> Result<Tables, Error> {
         let (snapshot, files) = (self.files.current().await?, self.files.clone());
-        Ok(Tables { database: self.name.clone(), snapshot, files, viewer: self.viewer(principal) })
+        let (viewer, catalogs) = (self.viewer(principal), SystemCatalogs::default());
+        Ok(Tables { database: self.name.clone(), snapshot, files, viewer, catalogs })
     }
 
     /// The functions that statements may call, sorted by name.
@@ -204,7 +205,11 @@ impl Database for FileDatabase {
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         let (statement, tables) = (statement.clone(), self.tables(principal).await?);
-        let session = self.sessions.session(&tables);
-        self.engine.lane(principal)?.run(async move { describe(&statement, &session, &tables).await }).await
+        let sessions = self.sessions.clone();
+        let describing = async move {
+            let tables = tables.with_catalogs(&statement)?;
+            describe(&statement, &sessions.session(&tables), &tables).await
+        };
+        self.engine.lane(principal)?.run(describing).await
     }
 }

@@ -12,7 +12,7 @@ use tidegate_query::{Freshness, Statement, names_moment};
 
 use super::barrier::Viewer;
 use super::files::{FileTable, Snapshot, TableFile};
-use super::plan::{Scope, Tables, tables_of};
+use super::plan::{Scope, SystemCatalogs, Tables, tables_of};
 
 /// A file that changed as lately may change again within the same tick of its clock.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -23,7 +23,12 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// # Errors
 /// Those of names that cannot be read.
 pub(super) fn freshness(statement: &Statement, session: &SessionState, tables: &Tables) -> Result<Freshness, Error> {
-    if names_moment(statement) || !statement.functions().iter().all(|name| is_repeatable(name, session)) {
+    // The catalogs change with any table.
+    let reads_catalogs = SystemCatalogs::needs_of(statement).is_some();
+    if reads_catalogs
+        || names_moment(statement)
+        || !statement.functions().iter().all(|name| is_repeatable(name, session))
+    {
         return Ok(Freshness::Never);
     }
     let lacks = |reference: &TableReference| tables.lacks(reference);

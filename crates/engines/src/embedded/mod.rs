@@ -17,4 +17,6 @@ pub use database::FileDatabase;
 pub use engine::{Engine, EngineOptions};
 pub use files::{ColumnType, FileLimits, NumberFormat, RaggedRows, TextEncoding, TextTable, glob_folder};
 pub use offered::{EngineFunction, FunctionKind};
-pub(crate) use plan::{CATALOG, Scope, Sessions, Wanted, describe, error_of, optimized, ready, tables_of, watched};
+pub(crate) use plan::{
+    CATALOG, Scope, Sessions, SystemCatalogs, Wanted, describe, error_of, optimized, ready, tables_of, watched,
+};

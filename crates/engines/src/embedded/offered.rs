@@ -7,8 +7,6 @@ use datafusion::execution::SessionState;
 pub enum FunctionKind {
     /// Of the values of one row.
     Scalar,
-    /// Of the values of one row, with an expression among them that is applied to each element of an array.
-    HigherOrder,
     /// Of the values of a group.
     Aggregate,
     /// Of a window of rows, with OVER.
@@ -29,13 +27,13 @@ pub struct EngineFunction {
 /// The functions of `session`, sorted by name.
 pub(crate) fn functions_of(session: &SessionState) -> Vec<EngineFunction> {
     let scalar = session.scalar_functions().keys().map(|name| (name, FunctionKind::Scalar));
-    let higher_order = session.higher_order_functions().keys().map(|name| (name, FunctionKind::HigherOrder));
     let aggregate = session.aggregate_functions().keys().map(|name| (name, FunctionKind::Aggregate));
     let window = session.window_functions().keys().map(|name| (name, FunctionKind::Window));
     let table = session.table_functions().keys().map(|name| (name, FunctionKind::Table));
     let named = |(name, kind): (&String, FunctionKind)| EngineFunction { name: name.clone(), kind };
-    let mut functions: Vec<_> =
-        scalar.chain(higher_order).chain(aggregate).chain(window).chain(table).map(named).collect();
+    let all = scalar.chain(aggregate).chain(window).chain(table);
+    // Names that end in an asterisk are internal: a statement cannot write them.
+    let mut functions: Vec<_> = all.filter(|(name, _)| !name.ends_with('*')).map(named).collect();
     functions.sort();
     functions
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
 use futures::future::{join_all, try_join_all};
 use object_store::memory::InMemory;
 use tidegate_core::{Error, ErrorKind, Principal, nearest};
@@ -13,10 +14,13 @@ use tidegate_query::{Catalog, Column, Database, LastingStamp, Plan, SqlDialect, 
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use super::catalogs::{is_catalog, objects};
 use super::member::MemberTable;
 use super::push::{Asking, push_down};
 use super::tables::MemberTables;
-use crate::embedded::{Engine, Scope, Sessions, Wanted, describe, error_of, optimized, ready, tables_of, watched};
+use crate::embedded::{
+    Engine, Scope, Sessions, SystemCatalogs, Wanted, describe, error_of, optimized, ready, tables_of, watched,
+};
 
 /// How long closing waits for members that are being asked.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -84,7 +88,15 @@ impl FederatedDatabase {
         principal: &Principal,
         asking: Asking,
     ) -> Result<MemberTables, Error> {
-        let references = tables_of(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
+        let mut references = tables_of(statement, self.sessions.base(), MemberTables::is_bare, &self.name)?;
+        let catalogs = match SystemCatalogs::needs_of(statement) {
+            Some(needs) => {
+                references.retain(|reference| !is_catalog(&MemberTables::parts(reference), &self.members));
+                let objects = objects(&self.name, &self.members, principal, needs.columns).await?;
+                SystemCatalogs::new(&needs, objects, &self.name)?
+            }
+            None => SystemCatalogs::default(),
+        };
         if references.len() > TABLES_MAX {
             let message =
                 format!("the statement reads {} tables; at most {TABLES_MAX} can be joined", references.len());
@@ -97,7 +109,7 @@ impl FederatedDatabase {
         });
         let mut tables: HashMap<_, _> = try_join_all(loading).await?.into_iter().collect();
         self.estimate(tables.values_mut().collect(), principal).await;
-        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), asking })
+        Ok(MemberTables { database: self.name.clone(), tables: Arc::new(tables), asking, catalogs })
     }
 
     /// Adds what the members expect of their tables, which decides what is joined with what first.
@@ -113,6 +125,11 @@ impl FederatedDatabase {
             let Some((_, Ok(catalog))) = catalog else { continue };
             table.rows = catalog.tables.iter().find(|entry| entry.name == table.name).and_then(|entry| entry.rows);
         }
+    }
+
+    fn session(&self, tables: &MemberTables, principal: &Principal) -> SessionState {
+        let store = Arc::new(InMemory::new());
+        self.sessions.session_of(principal, Arc::new(tables.clone()), &tables.catalogs, store)
     }
 
     fn asking(&self, principal: &Principal) -> Asking {
@@ -182,7 +199,7 @@ impl Database for FederatedDatabase {
     async fn plan(&self, statement: &Statement, principal: &Principal) -> Result<Box<dyn Plan>, Error> {
         let asking = self.asking(principal);
         let tables = self.tables(statement, principal, asking.clone()).await?;
-        let session = self.sessions.session_of(principal, Arc::new(tables.clone()), Arc::new(InMemory::new()));
+        let session = self.session(&tables, principal);
         let session = watched(session, &asking.wanted);
         // Who no longer waits for the plan ends the functions that are computed for it.
         let ends_the_planning = asking.wanted.token().clone().drop_guard();
@@ -200,7 +217,7 @@ impl Database for FederatedDatabase {
 
     async fn describe(&self, statement: &Statement, principal: &Principal) -> Result<SchemaRef, Error> {
         let tables = self.tables(statement, principal, self.asking(principal)).await?;
-        let session = self.sessions.session_of(principal, Arc::new(tables.clone()), Arc::new(InMemory::new()));
+        let session = self.session(&tables, principal);
         let statement = statement.clone();
         self.engine.lane(principal)?.run(async move { describe(&statement, &session, &tables).await }).await
     }

@@ -6,6 +6,7 @@
 //! is done here, by the embedded engine.
 
 mod adapt;
+mod catalogs;
 mod database;
 mod exec;
 mod member;

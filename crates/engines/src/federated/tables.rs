@@ -17,7 +17,7 @@ use super::exec::MemberExec;
 use super::member::MemberTable;
 use super::provider::MemberTableProvider;
 use super::push::Asking;
-use crate::embedded::{CATALOG, Scope};
+use crate::embedded::{CATALOG, Scope, SystemCatalogs};
 
 /// The tables that a statement mentions, by the names it gives them.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub(super) struct MemberTables {
     /// By the parts of their names, the member's first.
     pub(super) tables: Arc<HashMap<Vec<String>, MemberTable>>,
     pub(super) asking: Asking,
+    /// Those that the statement reads.
+    pub(super) catalogs: SystemCatalogs,
 }
 
 impl MemberTables {
@@ -42,9 +44,20 @@ impl MemberTables {
     }
 
     fn provider(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
-        let parts: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
-        let table = self.tables.get(&parts)?.clone();
-        Some(Arc::new(MemberTableProvider::new(table, self.asking.clone())))
+        let owned: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        match self.tables.get(&owned) {
+            Some(table) => Some(Arc::new(MemberTableProvider::new(table.clone(), self.asking.clone()))),
+            None => self.catalog_relation(parts),
+        }
+    }
+
+    /// The catalog that `parts` name, if the statement reads it.
+    fn catalog_relation(&self, parts: &[&str]) -> Option<Arc<dyn TableProvider>> {
+        match parts {
+            [name] => self.catalogs.relation(None, name),
+            [schema, name] => self.catalogs.relation(Some(schema), name),
+            _ => None,
+        }
     }
 }
 
@@ -58,8 +71,12 @@ impl Scope for MemberTables {
     }
 
     fn columns(&self, reference: &TableReference) -> std::result::Result<SchemaRef, Error> {
-        let table = self.tables.get(&Self::parts(reference));
-        table.map(|table| table.schema.clone()).ok_or_else(|| {
+        let parts = Self::parts(reference);
+        if let Some(table) = self.tables.get(&parts) {
+            return Ok(table.schema.clone());
+        }
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        self.catalog_relation(&parts).map(|relation| relation.schema()).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no table {:?}", reference.to_string()))
                 .with_hint("Write the database before the table: database.table.")
         })

@@ -44,8 +44,8 @@ async fn unknown_tables_get_the_nearest_names() {
     Valid choices: flights
     Use the tool list_tables to see the tables.
     "#);
-    assert_snapshot!(node.refusal("SELECT * FROM information_schema.tables").await, @r#"
-    not_found: there is no table "information_schema.tables" in database "db"
+    assert_snapshot!(node.refusal("SELECT * FROM information_schema.nothing").await, @r#"
+    not_found: there is no table "information_schema.nothing" in database "db"
     Valid choices: bad, flights, planes
     Use the tool list_tables to see the tables.
     "#);

@@ -2,8 +2,11 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use crate::support::{Folder, numbers, write_arrow, write_parquet};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch};
+
+use crate::support::{Folder, lines, numbers, write_arrow, write_parquet};
 
 const CSV: &str = "id,name,price,when,ok\n1,a,1.5,2024-01-31,true\n2,,2,2024-02-29,false\n";
 const ANSWER: &str = "1|a|1.5|2024-01-31|true\n2|null|2.0|2024-02-29|false";
@@ -110,4 +113,28 @@ async fn quoted_values_hold_anything() {
     let node = folder.database();
     assert_eq!(node.rows("SELECT a FROM quoted").await, "x,\"y\"\n1");
     assert_eq!(node.rows("SELECT count(*) FROM quoted WHERE b = 'two\nlines'").await, "1");
+}
+
+/// NaN is larger than all numbers, and the bounds that Parquet keeps of its parts leave it out.
+#[tokio::test]
+async fn no_part_of_a_parquet_file_with_nan_is_skipped() {
+    let folder = Folder::new();
+    let values = Float64Array::from(vec![1.0, 2.0, 3.0, f64::NAN, 3.0, 3.0]);
+    let batch = RecordBatch::try_from_iter([("d", Arc::new(values) as ArrayRef)]).unwrap();
+    write_parquet(&folder.join("t.parquet"), &batch, 2);
+    let node = folder.database();
+    for (sql, answer) in [
+        ("SELECT count(*) FROM t WHERE d > 3", "1"),
+        ("SELECT count(*) FROM t WHERE d >= 4", "1"),
+        ("SELECT count(*) FROM t WHERE d <> 3", "3"),
+        ("SELECT count(*) FROM t WHERE d = 'NaN'", "1"),
+        ("SELECT d FROM t ORDER BY d DESC LIMIT 1", "NaN"),
+        ("SELECT min(d), max(d) FROM t", "1.0|NaN"),
+        ("SELECT count(*) FROM t WHERE d < 3", "2"),
+    ] {
+        // Twice, because the footer is kept.
+        for _ in 0..2 {
+            assert_eq!(lines(&node.batches(sql, Vec::new()).await.unwrap()), answer, "{sql}");
+        }
+    }
 }

@@ -48,7 +48,6 @@ async fn results_larger_than_all_arguments_are_bounded() {
         "SELECT array_to_string(range(0, 100000), repeat('x', 1000))",
         "SELECT length(concat_ws(repeat('x', 500000), name, name, name)) FROM n",
         "SELECT length(replace(repeat('x', 1000), 'x', repeat(name, 100000))) FROM n LIMIT 1",
-        "SELECT array_resize([name], 1000, repeat('x', 500000)) FROM n LIMIT 1",
         "SELECT length(to_char(date '2020-01-01' + CAST(id AS INT), repeat('Mo', 500000))) FROM n",
     ] {
         let refusal = soon(sql, node.refusal(sql)).await;
@@ -91,7 +90,7 @@ async fn ordinary_uses_work() {
             "SELECT replace(name, 'name', 'x'), regexp_replace(name, '(n)ame', '\\1', 'g') FROM n WHERE id = 2",
             "x 2|n 2",
         ),
-        ("SELECT to_char(date '2020-01-02', 'DD.MM.YYYY'), array_resize([1], 2, 5)", "02.01.2020|[1, 5]"),
+        ("SELECT to_char(date '2020-01-02', 'DD.MM.YYYY')", "02.01.2020"),
         ("SELECT regexp_count(repeat('ab', 40000), 'B', 1, 'i')", "40000"),
         ("SELECT length(regexp_replace(repeat('ab', 40000), '(b)', '\\1\\1', 'g'))", "120000"),
         ("SELECT count(*) FROM n WHERE levenshtein(name, 'name 1') <= 1", "28"),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use tidegate_engines::embedded::{EngineFunction, FunctionKind};
+use tidegate_engines::embedded::FunctionKind;
 
 use crate::support::{Folder, Node, lines};
 
@@ -18,14 +18,11 @@ fn page() -> PathBuf {
 fn functions_of(node: &Node) -> String {
     let functions = node.database.functions();
     let named = |kind: FunctionKind| {
-        // Internal ones cannot be written.
-        let is_offered = |function: &&EngineFunction| function.kind == kind && !function.name.contains('*');
-        let names = functions.iter().filter(is_offered).map(|function| format!("`{}`", function.name));
+        let names = functions.iter().filter(|function| function.kind == kind).map(|of| format!("`{}`", of.name));
         names.collect::<Vec<_>>().join(", ")
     };
     let kinds = [
         ("Of one row", FunctionKind::Scalar),
-        ("Of the elements of an array, with an expression", FunctionKind::HigherOrder),
         ("Aggregates", FunctionKind::Aggregate),
         ("Windows", FunctionKind::Window),
         ("In FROM", FunctionKind::Table),

@@ -2,7 +2,7 @@
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::{Cast, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
@@ -10,7 +10,11 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+
+use super::excluded;
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// Makes the types of windows fit.
 ///
@@ -74,7 +78,8 @@ fn in_expression(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     let Expr::WindowFunction(mut call) = expression else { return Ok(Transformed::no(expression)) };
     let is_widened = widen(&mut call, schema)?;
     let is_reframed = reframe(&mut call, schema)?;
-    Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_widened || is_reframed))
+    let is_excluded = excluded::exclude(&mut call)?;
+    Ok(Transformed::new_transformed(Expr::WindowFunction(call), is_widened || is_reframed || is_excluded))
 }
 
 /// Makes the values of `lag` and `lead` of a type that also holds what stands in for missing ones.
@@ -97,6 +102,15 @@ fn reframe(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
         return Ok(false);
     }
     if !is_of_peers(&frame.start_bound) || !is_of_peers(&frame.end_bound) {
+        if let (DataType::Time64(_) | DataType::Time32(_), Some(bounds)) = (&key, microseconds(frame)?) {
+            let [start, end] = bounds;
+            call.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Range, start, end);
+            for key in &mut call.params.order_by {
+                let time = cast(key.expr.clone(), DataType::Time64(TimeUnit::Microsecond));
+                key.expr = cast(time, DataType::Int64);
+            }
+            return Ok(true);
+        }
         let name = super::name_of(&key);
         return plan_err!(
             "RANGE with an offset over {name} is not supported; order by a number or a timestamp instead, for \
@@ -106,6 +120,41 @@ fn reframe(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
     let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
     call.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
     Ok(true)
+}
+
+fn cast(expression: Expr, data_type: DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expression), data_type))
+}
+
+/// The bounds of a frame over times, whose offsets are intervals, in microseconds.
+fn microseconds(frame: &WindowFrame) -> Result<Option<[WindowFrameBound; 2]>> {
+    let microseconds = |offset: &ScalarValue| -> Result<Option<ScalarValue>> {
+        let ScalarValue::IntervalMonthDayNano(Some(interval)) = offset.cast_to(&INTERVAL)? else { return Ok(None) };
+        if interval.nanoseconds < 0 {
+            return plan_err!("invalid preceding or following size in window function");
+        }
+        // As PostgreSQL does, which takes nothing but the time of the interval.
+        Ok(Some(ScalarValue::Int64(Some(interval.nanoseconds / 1_000))))
+    };
+    let mut bounds = Vec::new();
+    for bound in [&frame.start_bound, &frame.end_bound] {
+        let offset = match bound {
+            WindowFrameBound::CurrentRow => None,
+            WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) if offset.is_null() => None,
+            WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => Some(offset),
+        };
+        let offset = match offset.map(microseconds).transpose()? {
+            None => ScalarValue::Int64(None),
+            Some(Some(offset)) => offset,
+            Some(None) => return Ok(None),
+        };
+        bounds.push(match bound {
+            WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+            WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(offset),
+            WindowFrameBound::Following(_) => WindowFrameBound::Following(offset),
+        });
+    }
+    Ok(<[WindowFrameBound; 2]>::try_from(bounds).ok())
 }
 
 /// The type that holds both a column's values and another number in their place; none if the column's does.

@@ -4,6 +4,7 @@
 //! ([`planner`]), or before that rewritten ([`hypothetical`]).
 
 mod average;
+mod excluded;
 mod extreme;
 mod filter;
 mod float_extreme;
@@ -15,6 +16,7 @@ mod ordered;
 mod planner;
 mod regression;
 mod same_name;
+mod shift;
 mod single_distinct;
 mod spread;
 mod string_agg;

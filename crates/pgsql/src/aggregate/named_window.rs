@@ -59,7 +59,9 @@ fn find<'a>(scope: &'a [(Ident, WindowSpec)], name: &Ident) -> Result<&'a Window
 fn refined(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpec> {
     let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
     let base = find(scope, name)?;
-    if !spec.partition_by.is_empty() {
+    // An exclusion of the frame stands there.
+    let is_divided = spec.partition_by.iter().any(|part| !part.to_string().starts_with("('exclude\u{1}"));
+    if is_divided {
         return plan_err!("cannot override PARTITION BY clause of window \"{name}\"; write the whole window instead");
     }
     if !spec.order_by.is_empty() && !base.order_by.is_empty() {
@@ -72,7 +74,7 @@ fn refined(scope: &[(Ident, WindowSpec)], spec: &WindowSpec) -> Result<WindowSpe
     }
     Ok(WindowSpec {
         window_name: None,
-        partition_by: base.partition_by.clone(),
+        partition_by: base.partition_by.iter().chain(&spec.partition_by).cloned().collect(),
         order_by: if base.order_by.is_empty() { spec.order_by.clone() } else { base.order_by.clone() },
         window_frame: spec.window_frame.clone(),
     })

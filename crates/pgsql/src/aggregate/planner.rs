@@ -10,7 +10,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 use datafusion::logical_expr::{Case, Expr, WindowFunctionDefinition, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::{average, ordered, regression, string_agg};
+use super::{average, ordered, regression, shift, string_agg};
 
 #[derive(Debug)]
 pub(crate) struct AggregatePlanner;
@@ -117,17 +117,24 @@ fn is_constant(argument: &Expr) -> bool {
     }
 }
 
-/// `lag(x, n, otherwise)` whose last argument is no constant: where there is no such row, `lag(true, n)` is NULL.
+/// `lag(x, n, otherwise)` whose arguments behind the first are no constants. There is no such row where `lag(true, n)`
+/// is NULL; but an offset that is NULL gives NULL.
 fn shifted(name: &str, call: &RawWindowExpr) -> Result<Expr> {
-    let [value, offset, otherwise] = call.args.as_slice() else {
-        return plan_err!("the offset of {name} must be a constant; number the rows and join them instead");
+    let (value, offset, otherwise) = match call.args.as_slice() {
+        [value, offset] => (value, offset, None),
+        [value, offset, otherwise] => (value, offset, Some(otherwise)),
+        _ => return plan_err!("{name} takes a value, an offset and a default"),
     };
-    if !is_constant(offset) {
-        return plan_err!("the offset of {name} must be a constant; number the rows and join them instead");
-    }
-    let of = |value: Expr| window(&RawWindowExpr { args: vec![value, offset.clone()], ..call.clone() });
-    let case = vec![(Box::new(of(lit(true)).is_null()), Box::new(otherwise.clone()))];
-    Ok(Expr::Case(Case::new(None, case, Some(Box::new(of(value.clone()))))))
+    let func_def = if is_constant(offset) { call.func_def.clone() } else { shift::shift(name == "lead") };
+    let of = |value: Expr| {
+        window(&RawWindowExpr { func_def: func_def.clone(), args: vec![value, offset.clone()], ..call.clone() })
+    };
+    let Some(otherwise) = otherwise else { return Ok(of(value.clone())) };
+    let cases = vec![
+        (Box::new(offset.clone().is_null()), Box::new(lit(ScalarValue::Null))),
+        (Box::new(of(lit(true)).is_null()), Box::new(otherwise.clone())),
+    ];
+    Ok(Expr::Case(Case::new(None, cases, Some(Box::new(of(value.clone()))))))
 }
 
 /// Whether no row leaves the window of `call`.

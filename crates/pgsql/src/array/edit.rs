@@ -17,7 +17,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::new("array_remove", flat_types, |fields| Ok(fields[0].data_type().clone()), remove),
         Function::new("array_replace", replace_types, |fields| Ok(fields[0].data_type().clone()), replace),
         Function::new("trim_array", trim_types, |fields| Ok(fields[0].data_type().clone()), trim),
-        Function::new("array_of_subquery", subquery_types, |fields| Ok(fields[0].data_type().clone()), or_empty),
+        Function::new("array_of_subquery*", subquery_types, |fields| Ok(fields[0].data_type().clone()), or_empty),
     ]
 }
 

@@ -16,8 +16,8 @@ use crate::json::kind::kind_of;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::new("array_subscript", subscript_types, subscript_type, subscript),
-        Function::new("array_slice_between", slice_types, |fields| Ok(fields[0].data_type().clone()), slice),
+        Function::new("array_subscript*", subscript_types, subscript_type, subscript),
+        Function::new("array_slice_between*", slice_types, |fields| Ok(fields[0].data_type().clone()), slice),
         Function::new("array_slices*", slices_types, |fields| Ok(fields[0].data_type().clone()), slices),
     ]
 }

@@ -24,7 +24,7 @@ pub(crate) use matching::of_arrays;
 pub(crate) use operator::plan_operator;
 pub(crate) use order::{order_within, ordered};
 pub(crate) use syntax::{rewrite_syntax, sort_distinct};
-pub(crate) use text::{input, output, text_lists};
+pub(crate) use text::{TextPairs, input, output, text_lists, text_pairs, write_element};
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
 pub(crate) fn functions() -> Vec<ScalarUDF> {

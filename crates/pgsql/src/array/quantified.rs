@@ -16,35 +16,35 @@ use crate::json::kind::texts;
 
 /// The functions, with the operator and the quantifier that each stands for.
 pub(super) const FUNCTIONS: [(&str, &str, bool); 12] = [
-    ("any_eq", "=", true),
-    ("any_ne", "<>", true),
-    ("any_lt", "<", true),
-    ("any_le", "<=", true),
-    ("any_gt", ">", true),
-    ("any_ge", ">=", true),
-    ("all_eq", "=", false),
-    ("all_ne", "<>", false),
-    ("all_lt", "<", false),
-    ("all_le", "<=", false),
-    ("all_gt", ">", false),
-    ("all_ge", ">=", false),
+    ("any_eq*", "=", true),
+    ("any_ne*", "<>", true),
+    ("any_lt*", "<", true),
+    ("any_le*", "<=", true),
+    ("any_gt*", ">", true),
+    ("any_ge*", ">=", true),
+    ("all_eq*", "=", false),
+    ("all_ne*", "<>", false),
+    ("all_lt*", "<", false),
+    ("all_le*", "<=", false),
+    ("all_gt*", ">", false),
+    ("all_ge*", ">=", false),
 ];
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let make = |name, invoke| Function::new(name, operand_types, |_| Ok(DataType::Boolean), invoke);
     vec![
-        make("any_eq", |call| compare(call, 0, true)),
-        make("any_ne", |call| compare(call, 1, true)),
-        make("any_lt", |call| compare(call, 2, true)),
-        make("any_le", |call| compare(call, 3, true)),
-        make("any_gt", |call| compare(call, 4, true)),
-        make("any_ge", |call| compare(call, 5, true)),
-        make("all_eq", |call| compare(call, 0, false)),
-        make("all_ne", |call| compare(call, 1, false)),
-        make("all_lt", |call| compare(call, 2, false)),
-        make("all_le", |call| compare(call, 3, false)),
-        make("all_gt", |call| compare(call, 4, false)),
-        make("all_ge", |call| compare(call, 5, false)),
+        make("any_eq*", |call| compare(call, 0, true)),
+        make("any_ne*", |call| compare(call, 1, true)),
+        make("any_lt*", |call| compare(call, 2, true)),
+        make("any_le*", |call| compare(call, 3, true)),
+        make("any_gt*", |call| compare(call, 4, true)),
+        make("any_ge*", |call| compare(call, 5, true)),
+        make("all_eq*", |call| compare(call, 0, false)),
+        make("all_ne*", |call| compare(call, 1, false)),
+        make("all_lt*", |call| compare(call, 2, false)),
+        make("all_le*", |call| compare(call, 3, false)),
+        make("all_gt*", |call| compare(call, 4, false)),
+        make("all_ge*", |call| compare(call, 5, false)),
     ]
 }
 

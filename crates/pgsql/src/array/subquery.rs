@@ -36,7 +36,7 @@ pub(super) fn array_of(query: &Query) -> Result<Expr> {
     if let (true, true, None, Some(list)) =
         (select.from.is_empty(), select.selection.is_none(), &query.order_by, list_of(&value))
     {
-        return Ok(call("array_of_subquery", vec![list]));
+        return Ok(call("array_of_subquery*", vec![list]));
     }
     let mut order = Vec::new();
     let is_grouped = is_grouped(select);
@@ -115,7 +115,7 @@ fn over(query: &Query, order: &[OrderByExpr]) -> Result<Expr> {
     {
         **subquery = query.clone();
     }
-    Ok(call("array_of_subquery", vec![collected]))
+    Ok(call("array_of_subquery*", vec![collected]))
 }
 
 fn is_grouped(select: &datafusion::sql::sqlparser::ast::Select) -> bool {
@@ -141,5 +141,5 @@ fn in_place(mut query: Query, value: Expr, order: Vec<OrderByExpr>) -> Expr {
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.projection = vec![SelectItem::UnnamedExpr(collected(value, clauses))];
     }
-    call("array_of_subquery", vec![Expr::Subquery(Box::new(query))])
+    call("array_of_subquery*", vec![Expr::Subquery(Box::new(query))])
 }

@@ -112,12 +112,12 @@ fn subscripts(root: &Expr, chain: &[AccessExpr]) -> Result<Option<Expr>> {
             AccessExpr::Subscript(Subscript::Index { index }) => indexes.push(index.clone()),
             AccessExpr::Subscript(Subscript::Slice { .. }) => {
                 let bounds = bounds_of(access)?;
-                return Ok(Some(call("array_slice_between", [vec![root], bounds].concat())));
+                return Ok(Some(call("array_slice_between*", [vec![root], bounds].concat())));
             }
             AccessExpr::Dot(_) => return not_impl_err!("a member of an element; unnest the array instead"),
         }
     }
-    Ok(Some(call("array_subscript", [vec![root], indexes].concat())))
+    Ok(Some(call("array_subscript*", [vec![root], indexes].concat())))
 }
 
 /// The bounds of a slice; those of a subscript beside slices are from the first element on.

@@ -245,7 +245,8 @@ pub(super) fn element_text(values: &ArrayRef, place: usize) -> Result<String> {
     }
 }
 
-fn write_element(text: &str, out: &mut String) {
+/// Writes the text of an element, with quotes where it needs them.
+pub(crate) fn write_element(text: &str, out: &mut String) {
     let is_special = |letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || letter.is_ascii_whitespace();
     if !text.is_empty() && !text.contains(is_special) && !text.eq_ignore_ascii_case("null") {
         out.push_str(text);
@@ -275,6 +276,54 @@ pub(crate) fn text_lists(array: &ArrayRef) -> Result<Vec<Option<Vec<Option<Strin
         Some(range(&list, row).map(|place| values.is_valid(place).then(|| values.value(place).to_owned())).collect())
     };
     Ok((0..list.len()).map(row).collect())
+}
+
+/// Elements two by two.
+pub(crate) type TextPairs = Vec<(Option<String>, Option<String>)>;
+
+/// The pairs of each array of text, or of each text that is an array: elements that follow each other, or rows of two.
+///
+/// # Errors
+/// For arrays that have no pairs.
+pub(crate) fn text_pairs(array: &ArrayRef) -> Result<Vec<Option<TextPairs>>> {
+    let depth = dimensions(array.data_type());
+    if depth == 0 {
+        let texts = texts(array)?;
+        let parsed = (0..texts.len()).map(|row| {
+            let one = StringArray::from(vec![texts.is_valid(row).then(|| texts.value(row))]);
+            let has_rows =
+                texts.is_valid(row) && matches!(Parser::parse(texts.value(row))?.first(), Some(Element::Array(_)));
+            let list = list_of(DataType::Utf8);
+            let list = if has_rows { list_of(list) } else { list };
+            Ok(text_pairs(&input(&one, &list, &|values, _| Ok(values))?)?.into_iter().next().flatten())
+        });
+        return parsed.collect();
+    }
+    let list = as_list(array)?;
+    let row = |row: usize| {
+        if list.is_null(row) {
+            return Ok(None);
+        }
+        let values = list.value(row);
+        let elements: Vec<Option<String>> = match depth {
+            1 if values.len().is_multiple_of(2) => elements_of(&values)?,
+            1 => return exec_err!("array must have even number of elements"),
+            2 => {
+                let rows = as_list(&values)?;
+                if (0..rows.len()).any(|row| rows.value_length(row) != 2) {
+                    return exec_err!("array must have two columns");
+                }
+                elements_of(rows.values())?
+            }
+            _ => return exec_err!("wrong number of array subscripts"),
+        };
+        Ok(Some(elements.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()))
+    };
+    (0..list.len()).map(row).collect()
+}
+
+fn elements_of(values: &ArrayRef) -> Result<Vec<Option<String>>> {
+    Ok(texts(values)?.iter().map(|text| text.map(str::to_owned)).collect())
 }
 
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -104,22 +104,38 @@ impl Domain {
         LogicalPlanBuilder::from(input).project(output)?.build().map(Some)
     }
 
-    /// A projection of the domain for each row.
+    /// The domain beside the number of each row, by which the values are chosen. Not a union of the rows: of that with
+    /// constants in them, DataFusion would take the rows for ordered.
     fn push_values(&self, values: &Values) -> Result<Option<LogicalPlan>> {
-        let mut rows: Option<LogicalPlanBuilder> = None;
-        for row in &values.values {
-            let mut output: Vec<Expr> = self.carried_columns().collect();
-            for (value, field) in row.iter().zip(values.schema.fields()) {
+        let number = format!("row\u{1}{}", self.number);
+        let rows = (0_i64..).zip(&values.values).map(|(row, _)| vec![lit(row)]).collect();
+        let rows = LogicalPlanBuilder::values(rows)?;
+        let first = Expr::Column(rows.schema().columns().swap_remove(0));
+        let rows = rows.project(vec![first.alias(&number)])?.build()?;
+        let row_number = Expr::Column(Column::new_unqualified(&number));
+        let mut output: Vec<Expr> = self.carried_columns().collect();
+        for (index, field) in values.schema.fields().iter().enumerate() {
+            let mut chosen = Vec::new();
+            for row in &values.values {
+                let Some(value) = row.get(index) else { return Ok(None) };
                 let value = self.replaced(value.clone(), &values.schema)?;
-                output.push(cast(value.unalias(), field.data_type().clone()).alias(field.name()));
+                chosen.push(cast(value.unalias(), field.data_type().clone()));
             }
-            let row = LogicalPlanBuilder::from(self.table.clone()).project(output)?;
-            rows = Some(match rows {
-                None => row,
-                Some(rows) => rows.union(row.build()?)?,
-            });
+            let Some(last) = chosen.pop() else { return Ok(None) };
+            let mut chosen = (0_i64..).zip(chosen);
+            let value = match chosen.next() {
+                None => last,
+                Some((row, value)) => {
+                    let mut case = when(row_number.clone().eq(lit(row)), value);
+                    for (row, value) in chosen {
+                        case = case.when(row_number.clone().eq(lit(row)), value);
+                    }
+                    case.otherwise(last)?
+                }
+            };
+            output.push(value.alias(field.name()));
         }
-        rows.map(LogicalPlanBuilder::build).transpose()
+        LogicalPlanBuilder::from(self.table.clone()).cross_join(rows)?.project(output)?.build().map(Some)
     }
 
     /// The first rows of each outer value, by their number.

@@ -4,6 +4,7 @@
 //! evaluated for all outer values at once ([`Domain`]) and joined.
 
 mod domain;
+mod nullable;
 mod single;
 mod value;
 
@@ -17,6 +18,8 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use domain::Domain;
 
+use crate::json::WHOLE_ROW;
+
 /// The rule, which runs before types are coerced.
 #[derive(Debug)]
 pub(crate) struct Correlated;
@@ -27,6 +30,7 @@ impl AnalyzerRule for Correlated {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = nullable::subqueries(plan)?;
         let rewriter = Rewriter { count: Cell::new(0) };
         plan.transform_down_with_subqueries(|node| rewriter.rewrite(node)).data()
     }
@@ -50,7 +54,9 @@ impl Rewriter {
     fn rewrite(&self, node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let rewritten = match &node {
             LogicalPlan::Join(join) => self.lateral(join)?,
-            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) => self.values(&node)?,
+            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) => {
+                self.values(&node)?
+            }
             _ => None,
         };
         Ok(rewritten.map_or(Transformed::no(node), Transformed::yes))
@@ -119,6 +125,14 @@ impl Rewriter {
     fn values(&self, node: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let [input] = node.inputs()[..] else { return Ok(None) };
         let in_filter = matches!(node, LogicalPlan::Filter(_));
+        // The columns of its input are those of its answer.
+        let keeps_columns = in_filter || matches!(node, LogicalPlan::Sort(_));
+        // Where DataFusion plans none.
+        let refused = match node {
+            LogicalPlan::Sort(_) => usize::MAX,
+            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
+            _ => 0,
+        };
         let mut joined = input.clone();
         let mut found = false;
         let mut expressions = Vec::new();
@@ -128,7 +142,8 @@ impl Rewriter {
             let before = found;
             let replaced = expression
                 .transform_down(|expression| {
-                    if !value::is_ours(&expression, in_filter, input.schema())? {
+                    let must_be_ours = index < refused && value::is_correlated(&expression)?;
+                    if !must_be_ours && !value::is_ours(&expression, in_filter, input.schema())? {
                         return Ok(Transformed::no(expression));
                     }
                     let Some(value) = value::value_of(&expression, input.schema(), self.number())? else {
@@ -151,7 +166,7 @@ impl Rewriter {
                 })
                 .data()?;
             expressions.push(match names.get(index) {
-                Some((qualifier, field)) if found && !before && !in_filter => {
+                Some((qualifier, field)) if found && !before && !keeps_columns => {
                     replaced.unalias().alias_qualified(qualifier.clone(), field.name())
                 }
                 _ => replaced,
@@ -161,7 +176,7 @@ impl Rewriter {
             return Ok(None);
         }
         let node = node.with_new_exprs(expressions, vec![joined])?;
-        if !in_filter {
+        if !keeps_columns {
             return Ok(Some(node));
         }
         let output: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
@@ -182,9 +197,7 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
         match node {
             LogicalPlan::Unnest(_) => unnests = true,
             LogicalPlan::Projection(projection) if is_left && !unnests => {
-                only &= projection.expr.iter().all(|expression| {
-                    matches!(expression.clone().unalias(), Expr::Column(_) | Expr::ScalarFunction(_))
-                });
+                only &= projection.expr.iter().all(is_null_of_null);
             }
             LogicalPlan::Filter(_) => only &= !is_left,
             LogicalPlan::Projection(_)
@@ -196,6 +209,17 @@ fn makes_rows_of_each(plan: &LogicalPlan, is_left: bool) -> Result<bool> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(only && unnests)
+}
+
+/// Whether `expression` is NULL where the columns that it uses are.
+fn is_null_of_null(expression: &Expr) -> bool {
+    match expression {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => is_null_of_null(&alias.expr),
+        Expr::Cast(cast) => is_null_of_null(&cast.expr),
+        Expr::ScalarFunction(call) => call.name() != WHOLE_ROW,
+        _ => false,
+    }
 }
 
 /// The columns of outer queries that `plan` and its own subqueries use.

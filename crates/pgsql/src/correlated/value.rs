@@ -5,7 +5,9 @@ use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::expr_fn::{bool_and, bool_or, count, first_value};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::logical_plan::Subquery;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, when};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit, when,
+};
 
 use super::{is_simple, outer_columns, single};
 
@@ -24,14 +26,27 @@ pub(super) fn is_ours(expression: &Expr, in_filter: bool, schema: &DFSchema) -> 
             is_correlated && !(is_simple(plan, schema)? && is_aggregate(plan))
         }
         Expr::Exists(exists) => !in_filter || !is_simple(&exists.subquery.subquery, schema)?,
-        Expr::InSubquery(contained) => !in_filter || !is_simple(&contained.subquery.subquery, schema)?,
+        // A join by arrays would lose rows.
+        Expr::InSubquery(contained) => {
+            !in_filter
+                || contained.expr.get_type(schema).is_ok_and(|kind| kind.is_nested())
+                || !is_simple(&contained.subquery.subquery, schema)?
+        }
         Expr::SetComparison(_) => true,
         _ => false,
     })
 }
 
+/// Whether `expression` is a scalar subquery that uses columns of an outer query.
+pub(super) fn is_correlated(expression: &Expr) -> Result<bool> {
+    match expression {
+        Expr::ScalarSubquery(subquery) => Ok(!outer_columns(&subquery.subquery)?.is_empty()),
+        _ => Ok(false),
+    }
+}
+
 /// Whether `plan` is an aggregate without GROUP BY, which has one row.
-fn is_aggregate(plan: &LogicalPlan) -> bool {
+pub(super) fn is_aggregate(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => is_aggregate(&projection.input),
         LogicalPlan::SubqueryAlias(alias) => is_aggregate(&alias.input),

@@ -36,7 +36,7 @@ const INFALLIBLE: &[&str] = &[
     "ltrim",
     "rtrim",
     "starts_with",
-    "text_like",
+    "text_like*",
     "upper",
 ];
 

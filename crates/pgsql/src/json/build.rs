@@ -1,6 +1,7 @@
 //! `to_json`, `json_build_object`, `json_build_array`, `json_object` and their `jsonb` siblings.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, exec_datafusion_err, exec_err, plan_err};
 use datafusion::logical_expr::ScalarUDF;
@@ -8,17 +9,17 @@ use datafusion::logical_expr::ScalarUDF;
 use super::document::{as_they_are, check_count, finish, kind, printed, values};
 use super::function::{Call, Function, Texts, check_bytes};
 use super::kind::{Kind, kind_of};
-use super::render::{key_text, text_of, value_of, write};
+use super::render::{key_text, text_of, value_of, write, write_json};
 use super::text::write_string;
 use super::value::Value;
-use crate::array::text_lists;
+use crate::array::{TextPairs, text_lists, text_pairs};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("to_json", as_they_are, |fields| one(fields, "to_json", Kind::Json), convert::<false>),
         Function::new("to_jsonb", as_they_are, |fields| one(fields, "to_jsonb", Kind::Jsonb), convert::<true>),
-        Function::new("array_to_json", as_they_are, list, convert::<false>),
-        Function::new("row_to_json", as_they_are, record, convert::<false>),
+        Function::new("array_to_json", as_they_are, list, convert_lines),
+        Function::new("row_to_json", as_they_are, record, convert_lines),
         Function::new("json_build_array", as_they_are, |_| Ok(Kind::Json.data_type()), build_array::<false>),
         Function::new("jsonb_build_array", as_they_are, |_| Ok(Kind::Jsonb.data_type()), build_array::<true>),
         Function::new("json_build_object", as_they_are, |fields| pairs(fields, Kind::Json), build_object::<false>),
@@ -34,19 +35,19 @@ fn one(fields: &[FieldRef], name: &str, kind: Kind) -> Result<DataType> {
 }
 
 fn list(fields: &[FieldRef]) -> Result<DataType> {
-    match fields.first().map(|field| field.data_type()) {
-        Some(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null) => {
-            one(fields, "array_to_json", Kind::Json)
+    check_count("array_to_json", fields, 1, 2)?;
+    match fields[0].data_type() {
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Null => {
+            Ok(Kind::Json.data_type())
         }
         _ => plan_err!("array_to_json has an array as its argument; write to_json(value)"),
     }
 }
 
 fn record(fields: &[FieldRef]) -> Result<DataType> {
-    match fields {
-        [row] if matches!(row.data_type(), DataType::Struct(_)) && kind_of(row.data_type()).is_none() => {
-            Ok(Kind::Json.data_type())
-        }
+    check_count("row_to_json", fields, 1, 2)?;
+    match fields[0].data_type() {
+        row @ DataType::Struct(_) if kind_of(row).is_none() => Ok(Kind::Json.data_type()),
         _ => plan_err!("row_to_json has a row as its argument; write json_build_object('name', column, …)"),
     }
 }
@@ -70,6 +71,25 @@ fn convert<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
         texts.push(text)?;
     }
     finish(texts, Some(kind))
+}
+
+/// The elements of an array or the members of a row, each on a line of its own if the second argument says so.
+fn convert_lines(call: &Call<'_>) -> Result<ArrayRef> {
+    let array = call.array(0)?;
+    let lines = match call.args.len() {
+        2 => Some(cast(&call.array(1)?, &DataType::Boolean)?),
+        _ => None,
+    };
+    let lines = lines.as_ref().map(|lines| lines.as_boolean());
+    values(call, Some(Kind::Json), |row| {
+        if array.is_null(row) || lines.is_some_and(|lines| lines.is_null(row)) {
+            return Ok(None);
+        }
+        let mut out = String::new();
+        let separator = if lines.is_some_and(|lines| lines.value(row)) { ",\n " } else { "," };
+        write_json(&array, row, separator, &mut out)?;
+        Ok(Some(out))
+    })
 }
 
 /// All arguments as arrays.
@@ -129,36 +149,34 @@ fn object_types(types: &[DataType]) -> Result<Vec<DataType>> {
     if !(1..=2).contains(&types.len()) {
         return plan_err!("json_object has one or two arrays of text as its arguments");
     }
-    let text = |data_type: &DataType| match data_type {
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
-            DataType::new_list(DataType::Utf8, true)
+    fn text(data_type: &DataType) -> DataType {
+        match data_type {
+            DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+                DataType::new_list(text(item.data_type()), true)
+            }
+            _ => DataType::Utf8,
         }
-        _ => DataType::Utf8,
-    };
+    }
     Ok(types.iter().map(text).collect())
+}
+
+fn keys_and_values(call: &Call<'_>) -> Result<Vec<Option<TextPairs>>> {
+    let (keys, values) = (text_lists(&call.array(0)?)?, text_lists(&call.array(1)?)?);
+    let pairs = keys.into_iter().zip(values).map(|lists| {
+        let (Some(keys), Some(values)) = lists else { return Ok(None) };
+        if keys.len() != values.len() {
+            return exec_err!("mismatched array dimensions");
+        }
+        Ok(Some(keys.into_iter().zip(values).collect()))
+    });
+    pairs.collect()
 }
 
 /// `json_object(pairs)` and `json_object(keys, values)`.
 fn object<const IS_BINARY: bool>(call: &Call<'_>) -> Result<ArrayRef> {
-    let lists = (0..call.args.len()).map(|index| text_lists(&call.array(index)?)).collect::<Result<Vec<_>>>()?;
+    let mut pairs = if call.args.len() == 1 { text_pairs(&call.array(0)?)? } else { keys_and_values(call)? };
     values(call, Some(kind::<IS_BINARY>()), |row| {
-        let pairs: Vec<(Option<String>, Option<String>)> = match lists.as_slice() {
-            [pairs] => {
-                let Some(pairs) = &pairs[row] else { return Ok(None) };
-                if !pairs.len().is_multiple_of(2) {
-                    return exec_err!("array must have even number of elements");
-                }
-                pairs.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
-            }
-            [keys, values] => {
-                let (Some(keys), Some(values)) = (&keys[row], &values[row]) else { return Ok(None) };
-                if keys.len() != values.len() {
-                    return exec_err!("mismatched array dimensions");
-                }
-                keys.iter().cloned().zip(values.iter().cloned()).collect()
-            }
-            _ => return exec_err!("json_object has one or two arguments"),
-        };
+        let Some(pairs) = pairs[row].take() else { return Ok(None) };
         let pair = |(key, value): (Option<String>, Option<String>)| {
             let key = key.ok_or_else(|| exec_datafusion_err!("null value not allowed for object key"))?;
             Ok((key, value.map_or(Value::Null, Value::Text)))
@@ -188,13 +206,13 @@ fn object_text(pairs: Vec<(String, Value)>, is_binary: bool) -> Result<String> {
 pub(super) fn collected(is_binary: bool) -> ScalarUDF {
     if is_binary {
         Function::new(
-            "jsonb_collected",
+            "jsonb_collected*",
             as_they_are,
             |_| Ok(Kind::Jsonb.data_type()),
             |call| collect(call, Kind::Jsonb),
         )
     } else {
-        Function::new("json_collected", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
+        Function::new("json_collected*", as_they_are, |_| Ok(Kind::Json.data_type()), |call| collect(call, Kind::Json))
     }
 }
 
@@ -229,7 +247,7 @@ fn collect(call: &Call<'_>, kind: Kind) -> Result<ArrayRef> {
 
 /// What an aggregate makes of the array of its pairs.
 pub(super) fn collected_object(is_binary: bool) -> ScalarUDF {
-    let name = if is_binary { "jsonb_collected_object" } else { "json_collected_object" };
+    let name = if is_binary { "jsonb_collected_object*" } else { "json_collected_object*" };
     if is_binary {
         Function::new(name, as_they_are, |_| Ok(Kind::Jsonb.data_type()), |call| collect_object(call, Kind::Jsonb))
     } else {

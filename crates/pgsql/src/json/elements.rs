@@ -72,7 +72,7 @@ fn name<const IS_BINARY: bool>(fields: &[FieldRef]) -> Result<DataType> {
 }
 
 /// The lists whose lengths and validity are given.
-fn lists(call: &Call<'_>, lengths: &[Option<usize>], values: ArrayRef) -> Result<ArrayRef> {
+pub(super) fn lists(call: &Call<'_>, lengths: &[Option<usize>], values: ArrayRef) -> Result<ArrayRef> {
     let item = match call.returns {
         DataType::List(item) => item.clone(),
         other => return exec_err!("a list is made, not {other}"),

@@ -7,6 +7,7 @@ pub(crate) mod function;
 mod get;
 mod group;
 mod input;
+mod jsonpath;
 pub(crate) mod kind;
 mod modify;
 mod number;
@@ -16,12 +17,13 @@ mod order;
 mod path;
 mod plan;
 mod reader;
-mod refused;
+mod record;
 mod render;
 mod scalar;
 mod syntax;
 mod text;
 mod value;
+mod whole_row;
 
 use datafusion::logical_expr::ScalarUDF;
 
@@ -30,14 +32,27 @@ pub(crate) use group::grouped;
 pub(crate) use input::{numbers, parsed};
 pub(crate) use operator::{plan_field_access, plan_operator};
 pub(crate) use plan::{convert, ordered, shown};
+pub(crate) use record::column_value;
 pub(crate) use render::key_text;
-pub(crate) use syntax::rewrite_syntax;
+pub(crate) use syntax::{position_arguments, rewrite_syntax};
+pub(crate) use whole_row::{ROW_VALUE, WHOLE_ROW, whole_row};
 
 /// Whether the function `name` returns a set in PostgreSQL, which is an array here.
 pub(crate) fn returns_set(name: &str) -> bool {
     let kinds = ["json_", "jsonb_"];
     let rest = kinds.iter().find_map(|kind| name.strip_prefix(kind));
-    matches!(rest, Some("array_elements" | "array_elements_text" | "each" | "each_text" | "object_keys" | "path_query"))
+    matches!(
+        rest,
+        Some(
+            "array_elements"
+                | "array_elements_text"
+                | "each"
+                | "each_text"
+                | "object_keys"
+                | "path_query"
+                | "path_query_tz"
+        )
+    )
 }
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
@@ -47,7 +62,9 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
     functions.extend(build::functions());
     functions.extend(elements::functions());
     functions.extend(modify::functions());
-    functions.extend(refused::functions());
+    functions.extend(record::functions());
+    functions.push(whole_row::row_value());
+    functions.extend(jsonpath::functions());
     functions.extend(syntax::functions());
     functions
 }

@@ -17,6 +17,7 @@ use super::value::{Value, key_order};
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::new("jsonb_set", change_types, |fields| changed("jsonb_set", fields), set),
+        Function::new("jsonb_set_lax", lax_types, lax_changed, set_lax),
         Function::new("jsonb_insert", change_types, |fields| changed("jsonb_insert", fields), insert),
         Function::new("json_strip_nulls", as_they_are, stripped::<false>, strip::<false>),
         Function::new("jsonb_strip_nulls", as_they_are, stripped::<true>, strip::<true>),
@@ -63,13 +64,66 @@ fn insert(call: &Call<'_>) -> Result<ArrayRef> {
     change(call, Change { is_insert: true, flag: false })
 }
 
+fn lax_types(types: &[DataType]) -> Result<Vec<DataType>> {
+    let most = types.len().min(4);
+    let treatment = types[most..].iter().map(|_| DataType::Utf8);
+    Ok(change_types(&types[..most])?.into_iter().chain(treatment).collect())
+}
+
+fn lax_changed(fields: &[FieldRef]) -> Result<DataType> {
+    check_count("jsonb_set_lax", fields, 3, 5)?;
+    changed("jsonb_set_lax", &fields[..fields.len().min(4)])
+}
+
+/// `jsonb_set`, for which the fifth argument says what becomes of a value that is NULL.
+fn set_lax(call: &Call<'_>) -> Result<ArrayRef> {
+    let treatments = if call.args.len() > 4 { Some(call.texts(4)?) } else { None };
+    let (documents, paths) = (call.documents(0, Kind::Jsonb)?, paths(call, 1)?);
+    let news = call.documents(2, Kind::Jsonb)?;
+    let creates = flags(call)?;
+    values(call, Some(Kind::Jsonb), |row| {
+        let creates = match &creates {
+            Some(creates) if creates.values.is_null(creates.place(row)) => return Ok(None),
+            Some(creates) => creates.values.value(creates.place(row)),
+            None => true,
+        };
+        let (Some(document), Some(path)) = (documents.get(row), &paths.values[paths.place(row)]) else {
+            return Ok(None);
+        };
+        let treatment = treatments.as_ref().map_or(Some("use_json_null"), |treatments| treatments.get(row));
+        let new = match (news.get(row), treatment) {
+            (Some(new), Some("use_json_null" | "delete_key" | "return_target" | "raise_exception")) => parse(new)?,
+            (None, Some("use_json_null")) => Value::Null,
+            (None, Some("delete_key")) => return Ok(Some(printed(&delete_path(parse(document)?, path)?))),
+            (None, Some("return_target")) => return Ok(Some(document.to_owned())),
+            (None, Some("raise_exception")) => return exec_err!("JSON value must not be null"),
+            _ => {
+                return exec_err!(
+                    "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \
+                     \"raise_exception\""
+                );
+            }
+        };
+        let document = parse(document)?;
+        if document.is_scalar() {
+            return exec_err!("cannot set path in scalar");
+        }
+        Ok(Some(printed(&put(document, path, 0, &new, Change { is_insert: false, flag: creates })?)))
+    })
+}
+
+/// The fourth argument.
+fn flags(call: &Call<'_>) -> Result<Option<Column<BooleanArray>>> {
+    match call.args.len() {
+        0..=3 => Ok(None),
+        _ => Ok(Some(call.column(3, |array| Ok(array.as_boolean().clone()))?)),
+    }
+}
+
 fn change(call: &Call<'_>, usual: Change) -> Result<ArrayRef> {
     let (documents, paths) = (call.documents(0, Kind::Jsonb)?, paths(call, 1)?);
     let news = call.documents(2, Kind::Jsonb)?;
-    let flags: Option<Column<BooleanArray>> = match call.args.len() {
-        4 => Some(call.column(3, |array| Ok(array.as_boolean().clone()))?),
-        _ => None,
-    };
+    let flags = flags(call)?;
     values(call, Some(Kind::Jsonb), |row| {
         let flag = match &flags {
             Some(flags) if flags.values.is_null(flags.place(row)) => return Ok(None),

@@ -8,14 +8,14 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use super::document::is_text;
 use super::function::{call, field_kind};
 use super::kind::Kind;
-use super::{get, input, ops};
+use super::{get, input, jsonpath, ops};
 use crate::operator::Operands;
 
 /// The expression that the operator means for operands of these types; none if it is not of this family.
 pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
     use BinaryOperator::{
-        Arrow, ArrowAt, AtArrow, HashArrow, HashLongArrow, HashMinus, LongArrow, Minus, Question, QuestionAnd,
-        QuestionPipe, StringConcat,
+        Arrow, ArrowAt, AtArrow, AtAt, AtQuestion, HashArrow, HashLongArrow, HashMinus, LongArrow, Minus, Question,
+        QuestionAnd, QuestionPipe, StringConcat,
     };
     let kind_of = |operand: &Expr| operand.to_field(operands.schema).ok().and_then(|(_, field)| field_kind(&field));
     let (left, right) = (kind_of(operands.left), kind_of(operands.right));
@@ -43,6 +43,17 @@ pub(crate) fn plan_operator(operands: &Operands<'_>) -> Result<Option<Expr>> {
                 QuestionAnd => call(ops::exists_of(false), both()),
                 _ => call(ops::path_deletion(), both()),
             }))
+        }
+        AtQuestion | AtAt => {
+            if left != Some(Kind::Jsonb) {
+                return refuse(operands, "write value::jsonb on its left side");
+            }
+            if !is_text(&operands.right_type) {
+                return refuse(operands, "its right side is a jsonpath, as text: '$.key ? (@ > 1)'");
+            }
+            let is_exists = matches!(operands.op, AtQuestion);
+            let function = if is_exists { jsonpath::exists_operator() } else { jsonpath::match_operator() };
+            Ok(Some(call(function, both())))
         }
         Minus if left == Some(Kind::Jsonb) => Ok(Some(call(ops::deletion(), both()))),
         AtArrow | ArrowAt | StringConcat if left.is_some() || right.is_some() => {

@@ -17,7 +17,7 @@ use super::value::Value;
 /// Writes the value of `row` as `kind`.
 pub(super) fn write(array: &ArrayRef, row: usize, kind: Kind, out: &mut String) -> Result<()> {
     match kind {
-        Kind::Json => write_json(array, row, out),
+        Kind::Json => write_json(array, row, ",", out),
         Kind::Jsonb => {
             if kind_of(array.data_type()) == Some(Kind::Jsonb) && array.is_valid(row) {
                 out.push_str(array.as_struct().column(0).as_string::<i32>().value(row));
@@ -84,7 +84,8 @@ pub(super) fn value_of(array: &ArrayRef, row: usize) -> Result<Value> {
 }
 
 /// Writes the value of `row` as PostgreSQL's functions of `json` do: without spaces, members in their order.
-fn write_json(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
+/// `separator` stands between elements and members, but not within those.
+pub(super) fn write_json(array: &ArrayRef, row: usize, separator: &str, out: &mut String) -> Result<()> {
     if array.is_null(row) {
         out.push_str("null");
         return Ok(());
@@ -97,9 +98,9 @@ fn write_json(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
         out.push('[');
         for item in 0..items.len() {
             if item > 0 {
-                out.push(',');
+                out.push_str(separator);
             }
-            write_json(&items, item, out)?;
+            write_json(&items, item, ",", out)?;
         }
         out.push(']');
         return Ok(());
@@ -109,16 +110,16 @@ fn write_json(array: &ArrayRef, row: usize, out: &mut String) -> Result<()> {
             out.push('{');
             for (place, (column, field)) in array.as_struct().columns().iter().zip(fields).enumerate() {
                 if place > 0 {
-                    out.push(',');
+                    out.push_str(separator);
                 }
                 write_string(field.name(), out);
                 out.push(':');
-                write_json(column, row, out)?;
+                write_json(column, row, ",", out)?;
             }
             out.push('}');
         }
         DataType::Map(..) => out.push_str(&printed(&value_of(array, row)?)),
-        DataType::Dictionary(_, values) => write_json(&cast(&array.slice(row, 1), values)?, 0, out)?,
+        DataType::Dictionary(_, values) => write_json(&cast(&array.slice(row, 1), values)?, 0, separator, out)?,
         _ => match scalar_of(array, row)? {
             Scalar::Null => out.push_str("null"),
             Scalar::Bool(value) => out.push_str(if value { "true" } else { "false" }),

@@ -3,10 +3,12 @@
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, TypedString, Value,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    TypedString, Value,
 };
 
 use super::build;
+use super::jsonpath::PARAMETERS;
 use crate::syntax::{call, is_named};
 
 /// The functions that aggregates become.
@@ -28,6 +30,7 @@ pub(crate) fn rewrite_syntax(expression: &mut Expr) -> Result<()> {
                 *expression = call(name, vec![Expr::Value(value.clone())]);
             }
         }
+        Expr::BinaryOp { op: BinaryOperator::AtQuestion | BinaryOperator::AtAt, right, .. } => untype_path(right),
         Expr::Function(function) => {
             if let Some(rewritten) = rewrite_function(function)? {
                 *expression = rewritten;
@@ -52,22 +55,91 @@ fn type_name(data_type: &DataType) -> Option<&'static str> {
 
 /// Aggregates collect an array first; rows have names.
 const AGGREGATES: [(&str, &str); 4] = [
-    ("json_agg", "json_collected"),
-    ("jsonb_agg", "jsonb_collected"),
-    ("json_object_agg", "json_collected_object"),
-    ("jsonb_object_agg", "jsonb_collected_object"),
+    ("json_agg", "json_collected*"),
+    ("jsonb_agg", "jsonb_collected*"),
+    ("json_object_agg", "json_collected_object*"),
+    ("jsonb_object_agg", "jsonb_collected_object*"),
 ];
 
 const OF_ROWS: [&str; 5] = ["row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg"];
 
+/// Functions whose rows have columns that only FROM can define, and what they need there.
+const OF_RECORDS: [(&str, &str); 8] = [
+    ("json_to_record", "json_to_record(value) AS t(id int, name text)"),
+    ("jsonb_to_record", "jsonb_to_record(value) AS t(id int, name text)"),
+    ("json_to_recordset", "json_to_recordset(value) AS t(id int, name text)"),
+    ("jsonb_to_recordset", "jsonb_to_recordset(value) AS t(id int, name text)"),
+    ("json_populate_record", "json_to_record(value) AS t(id int, name text)"),
+    ("jsonb_populate_record", "jsonb_to_record(value) AS t(id int, name text)"),
+    ("json_populate_recordset", "json_to_recordset(value) AS t(id int, name text)"),
+    ("jsonb_populate_recordset", "jsonb_to_recordset(value) AS t(id int, name text)"),
+];
+
+/// Puts the arguments of `function`, whose name is in lower case, in their order, if some are named.
+///
+/// # Errors
+/// For a name that no argument has.
+pub(crate) fn position_arguments(function: &str, args: &mut Vec<FunctionArg>) -> Result<()> {
+    if !function.starts_with("jsonb_path_") {
+        return Ok(());
+    }
+    if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(path))) = args.get_mut(1) {
+        untype_path(path);
+    }
+    let mut named: [Option<Expr>; PARAMETERS.len()] = Default::default();
+    let given = args.iter().position(|arg| !matches!(arg, FunctionArg::Unnamed(_))).unwrap_or(args.len());
+    for arg in args.drain(given..) {
+        let (FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(value), .. }) = &arg
+        else {
+            return plan_err!("{function} takes values, not {arg}");
+        };
+        let name = match &arg {
+            FunctionArg::Named { name, .. } | FunctionArg::ExprNamed { name: Expr::Identifier(name), .. } => {
+                &name.value
+            }
+            _ => return plan_err!("{function} takes values, not {arg}"),
+        };
+        match PARAMETERS.iter().position(|parameter| name.eq_ignore_ascii_case(parameter)) {
+            Some(place) if place >= given && named[place].is_none() => named[place] = Some(value.clone()),
+            _ => return plan_err!("{function} has the arguments {}", PARAMETERS.join(", ")),
+        }
+    }
+    let Some(last) = named.iter().rposition(Option::is_some) else { return Ok(()) };
+    for (place, value) in named.into_iter().enumerate().take(last + 1).skip(given) {
+        let value = match (value, place) {
+            (Some(mut value), _) => {
+                untype_path(&mut value);
+                value
+            }
+            (None, 2) => Expr::Value(Value::SingleQuotedString("{}".to_owned()).into()),
+            _ => return plan_err!("{function} has the arguments {}", PARAMETERS.join(", ")),
+        };
+        args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(value)));
+    }
+    Ok(())
+}
+
+/// Takes away a cast to `jsonpath`: paths are text here.
+fn untype_path(path: &mut Expr) {
+    if let Expr::Cast { expr, data_type: DataType::Custom(name, _), .. } = path
+        && is_named(name, "jsonpath")
+    {
+        *path = take(expr);
+    }
+}
+
 fn rewrite_function(function: &mut Function) -> Result<Option<Expr>> {
     let [name] = function.name.0.as_slice() else { return Ok(None) };
     let Some(name) = name.as_ident().map(|name| name.value.to_ascii_lowercase()) else { return Ok(None) };
+    if let Some((_, form)) = OF_RECORDS.iter().find(|(of_record, _)| *of_record == name) {
+        return plan_err!("{name} in an expression; write it in FROM with its columns: FROM {form}");
+    }
     if OF_ROWS.contains(&name.as_str()) {
         name_rows(function);
     }
     let Some((_, collected)) = AGGREGATES.iter().find(|(aggregate, _)| *aggregate == name) else { return Ok(None) };
-    if collected.ends_with("object") {
+    if collected.ends_with("object*") {
         pair_arguments(&name, function)?;
     }
     function.name = ObjectName::from(vec![Ident::new("array_agg")]);

@@ -63,6 +63,35 @@ pub(crate) fn compare_exactly(expression: Expr, schema: &DFSchema) -> Result<Tra
     }))
 }
 
+/// `expression` with operands of one type, if it compares numerics of several: coercion knows only the types that quotients
+/// and averages had before they got PostgreSQL's.
+pub(crate) fn compare_alike(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands: [&Expr; 2] = match &expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => [left, right],
+        _ => return Ok(Transformed::no(expression)),
+    };
+    let types = [operands[0].get_type(schema)?, operands[1].get_type(schema)?];
+    let [DataType::Decimal128(..), DataType::Decimal128(..)] = types else { return Ok(Transformed::no(expression)) };
+    if types[0] == types[1] {
+        return Ok(Transformed::no(expression));
+    }
+    let (mut before, mut after) = (0, 0);
+    for data_type in &types {
+        let Some((own_before, own_after)) = digits(data_type) else { return Ok(Transformed::no(expression)) };
+        before = before.max(own_before);
+        after = after.max(own_after);
+    }
+    let precision = u8::try_from((before + i16::from(after)).min(WIDE_DIGITS)).unwrap_or(76);
+    let common = if i16::from(precision) > NARROW_DIGITS {
+        DataType::Decimal256(precision, after)
+    } else {
+        DataType::Decimal128(precision, after)
+    };
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return Ok(Transformed::no(expression)) };
+    let (left, right) = (widened(left, &common), widened(right, &common));
+    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+}
+
 /// The same for the keys of a join.
 pub(crate) fn compare_join_keys(node: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Join(mut join) = node else { return Ok(node) };

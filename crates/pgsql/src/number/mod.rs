@@ -23,7 +23,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Scalar
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use bits::rewrite_bits;
-pub(crate) use compare::{compare_exactly, compare_join_keys};
+pub(crate) use compare::{compare_alike, compare_exactly, compare_join_keys};
 pub(crate) use division::average_of;
 pub(crate) use double::check_rounding;
 pub(crate) use literal::{decimal, invalid, numeric_literal};

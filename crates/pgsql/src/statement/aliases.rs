@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Visit, VisitMut,
-    Visitor, VisitorMut,
+    Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::names::column_name;
@@ -100,6 +100,7 @@ fn name_set_operation(body: &mut SetExpr) {
 fn name_select(select: &mut Select, order_by: &mut [OrderByExpr], outermost: bool) {
     let has_wildcard = select.projection.iter().any(is_wildcard);
     let meant_by_order = qualify_order(select, order_by, outermost);
+    let tables = tables_of(&select.from);
     let mut taken: HashSet<String> = HashSet::new();
     let mut respelt: Vec<(String, Ident)> = Vec::new();
     for (index, item) in select.projection.iter_mut().enumerate() {
@@ -109,9 +110,11 @@ fn name_select(select: &mut Select, order_by: &mut [OrderByExpr], outermost: boo
             _ => continue,
         };
         let is_column = column_of(expression).is_some_and(|column| *column == name);
+        // A column of an outer query has another name here.
+        let is_own = is_column && is_of(&tables, expression);
         let is_new = taken.insert(name.clone());
         let must_hide = !is_new || (outermost && (has_wildcard || (meant_by_order.contains(&name) && !is_column)));
-        if !must_hide && (is_column || matches!(item, SelectItem::ExprWithAlias { .. })) {
+        if !must_hide && (is_own || matches!(item, SelectItem::ExprWithAlias { .. })) {
             continue;
         }
         let alias = if must_hide { hidden(&name, index) } else { visible(&name) };
@@ -149,6 +152,26 @@ fn column_of(expression: &Expr) -> Option<&String> {
         Expr::Identifier(name) => Some(&name.value),
         Expr::CompoundIdentifier(parts) => parts.last().map(|part| &part.value),
         _ => None,
+    }
+}
+
+/// The names of the tables of `from`; none where they are not all known.
+fn tables_of(from: &[TableWithJoins]) -> Option<Vec<String>> {
+    let factors = from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    factors.map(|factor| super::merged::name_of(factor).map(|name| name.value)).collect()
+}
+
+/// Whether the column that `expression` is may be one of `tables`.
+fn is_of(tables: &Option<Vec<String>>, expression: &Expr) -> bool {
+    let Some(tables) = tables else { return true };
+    match expression {
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [.., table, _] => tables.contains(&table.value),
+            _ => true,
+        },
+        _ => !tables.is_empty(),
     }
 }
 

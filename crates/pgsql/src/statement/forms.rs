@@ -4,24 +4,37 @@ use std::ops::ControlFlow;
 
 use datafusion::common::{Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause,
+    ObjectName, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, Value, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 
+use super::record::is_record_function;
 use super::set_returning::{list_function, set_returning};
-use super::{merged, refused};
+use super::{counted_sets, limit, parse, refused, row_in, whole_row};
+use crate::json;
 use crate::syntax::call;
+
+/// The function in FROM whose arguments are functions, which the parser reads for ROWS FROM.
+pub const ROWS_FROM: &str = "rows_from";
 
 /// Rewrites `query` itself, not those inside of it.
 pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         fetch_as_limit(query, fetch)?;
     }
-    refused::check_set_operation(&query.body)?;
+    let order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+        Some(OrderByKind::Expressions(expressions)) => expressions,
+        _ => &mut [],
+    };
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        return rewrite_select(select, order_by);
+    }
     let mut bodies = vec![query.body.as_mut()];
     while let Some(body) = bodies.pop() {
+        counted_sets::rewrite(body)?;
         match body {
-            SetExpr::Select(select) => rewrite_select(select)?,
+            SetExpr::Select(select) => rewrite_select(select, &mut [])?,
             SetExpr::SetOperation { left, right, .. } => bodies.extend([left.as_mut(), right.as_mut()]),
             _ => {}
         }
@@ -30,16 +43,13 @@ pub(super) fn rewrite_query(query: &mut Query) -> Result<()> {
 }
 
 fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
-    if fetch.with_ties {
-        return not_impl_err!(
-            "FETCH … WITH TIES; instead number the rows in a subquery with rank() OVER (ORDER BY …) AS place, and \
-             choose WHERE place <= n"
-        );
-    }
     if fetch.percent {
         return plan_err!("FETCH takes a number of rows, not PERCENT; write LIMIT n");
     }
-    let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
+    let mut rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false)));
+    if fetch.with_ties {
+        rows = call(limit::WITH_TIES, vec![rows]);
+    }
     match &mut query.limit_clause {
         None => {
             query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: vec![] })
@@ -50,10 +60,13 @@ fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> Result<()> {
     Ok(())
 }
 
-fn rewrite_select(select: &mut Select) -> Result<()> {
-    refused::check_joins(select)?;
+fn rewrite_select(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<()> {
+    if let Some(condition) = &mut select.selection {
+        row_in::rewrite_condition(condition)?;
+    }
+    name_values_of_rows(select, order_by);
+    whole_row::name_whole_rows(select, order_by, refused::has_outer_join(select));
     refused::check_counts(select)?;
-    merged::expand_wildcards(select);
     crate::aggregate::name_casts(select);
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         && matches!(expressions.as_slice(), [Expr::Tuple(none)] if none.is_empty())
@@ -61,12 +74,11 @@ fn rewrite_select(select: &mut Select) -> Result<()> {
         // One group of all rows, which is what aggregates alone mean.
         expressions.clear();
     }
-    name_values_of_rows(select);
     Ok(())
 }
 
 /// The rows of `jsonb_array_elements(…) AS x` have one column, `value`, and `x` alone means it.
-fn name_values_of_rows(select: &mut Select) {
+fn name_values_of_rows(select: &mut Select, order_by: &mut [OrderByExpr]) {
     let factors = select
         .from
         .iter()
@@ -74,8 +86,20 @@ fn name_values_of_rows(select: &mut Select) {
     let aliases: Vec<String> = factors.filter_map(alias_of_values).collect();
     if !aliases.is_empty() {
         // It never breaks off.
-        let _ = VisitMut::visit(select, &mut WholeRow { aliases });
+        let mut rows = ValuesOfRows { aliases };
+        let _ = VisitMut::visit(select, &mut rows);
+        for order in order_by {
+            let is_output = matches!(&order.expr, Expr::Identifier(name) if names_output(&select.projection, name));
+            if !is_output {
+                let _ = VisitMut::visit(&mut order.expr, &mut rows);
+            }
+        }
     }
+}
+
+/// Whether `name`, which stands by itself in ORDER BY, is that of a column of the answer.
+fn names_output(projection: &[SelectItem], name: &Ident) -> bool {
+    projection.iter().any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name.value))
 }
 
 fn alias_of_values(factor: &TableFactor) -> Option<String> {
@@ -89,11 +113,11 @@ fn alias_of_values(factor: &TableFactor) -> Option<String> {
     is_value.then(|| alias.name.value.clone())
 }
 
-struct WholeRow {
+struct ValuesOfRows {
     aliases: Vec<String>,
 }
 
-impl VisitorMut for WholeRow {
+impl VisitorMut for ValuesOfRows {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
@@ -123,10 +147,13 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
     if let TableFactor::Table { args: Some(_), sample: Some(_), .. } = factor {
         return plan_err!("TABLESAMPLE takes a table, not a function; write WHERE random() < 0.1");
     }
+    if let TableFactor::Table { name, args: Some(_), .. } = factor
+        && name.to_string().eq_ignore_ascii_case("range")
+    {
+        return Ok(());
+    }
     let (name, args, with_ordinality, alias) = match factor {
-        TableFactor::Table { name, args: Some(args), with_ordinality, alias, .. }
-            if set_returning(&name.to_string().to_lowercase()).is_some() =>
-        {
+        TableFactor::Table { name, args: Some(args), with_ordinality, alias, .. } => {
             (name.clone(), args.args.clone(), *with_ordinality, alias.clone())
         }
         TableFactor::Function { name, args, with_ordinality, alias, .. } => {
@@ -138,9 +165,48 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) -> Result<()> {
         }
         _ => return Ok(()),
     };
+    let mut args = args;
+    json::position_arguments(&name.to_string().to_lowercase(), &mut args)?;
     let lateral = args.visit(&mut FindsColumns).is_break();
-    *factor = TableFactor::Function { lateral, name, args, with_ordinality, alias };
+    let function = name.to_string().to_lowercase();
+    *factor = if function == "unnest" || is_of_rows(&function) {
+        TableFactor::Function { lateral, name, args, with_ordinality, alias }
+    } else {
+        scalar_in_from(lateral, name, args, with_ordinality, alias)?
+    };
     Ok(())
+}
+
+fn is_of_rows(function: &str) -> bool {
+    function == ROWS_FROM || set_returning(function).is_some()
+}
+
+/// A function of one value, as a table of one row.
+fn scalar_in_from(
+    lateral: bool,
+    name: ObjectName,
+    args: Vec<FunctionArg>,
+    with_ordinality: bool,
+    alias: Option<TableAlias>,
+) -> Result<TableFactor> {
+    let own_name = Ident::with_quote('"', name.to_string().to_lowercase());
+    let table = alias.as_ref().map_or(own_name, |alias| alias.name.clone());
+    let mut expr = call("f", Vec::new());
+    if let Expr::Function(function) = &mut expr {
+        function.name = name;
+        if let FunctionArguments::List(list) = &mut function.args {
+            list.args = args;
+        }
+    }
+    let mut projection = vec![SelectItem::ExprWithAlias { expr, alias: table.clone() }];
+    if with_ordinality {
+        projection.push(SelectItem::ExprWithAlias { expr: parse::expression("1")?, alias: Ident::new("ordinality") });
+    }
+    let mut subquery = Box::new(parse::query("SELECT 1")?);
+    parse::change_select(&mut subquery, |select| select.projection = projection);
+    let columns = alias.map(|alias| alias.columns).unwrap_or_default();
+    let alias = Some(TableAlias { name: table, columns, explicit: true, at: None });
+    Ok(TableFactor::Derived { lateral, subquery, alias, sample: None })
 }
 
 struct FindsColumns;
@@ -166,9 +232,12 @@ pub(super) fn rewrite_rows(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Subqueries in forms that are not planned.
-pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
+/// Subqueries and calls in forms that are not planned.
+pub(super) fn rewrite_expression(expression: &mut Expr) -> Result<()> {
     match expression {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
+            json::position_arguments(&name.to_string().to_lowercase(), &mut list.args)?;
+        }
         Expr::Exists { subquery, .. } => {
             if let SetExpr::Select(select) = subquery.body.as_mut()
                 && select.projection.is_empty()
@@ -176,13 +245,10 @@ pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
                 select.projection.push(SelectItem::UnnamedExpr(Expr::value(Value::Number("1".to_owned(), false))));
             }
         }
-        Expr::InSubquery { expr, .. } if matches!(expr.as_ref(), Expr::Tuple(values) if values.len() > 1) => {
-            return not_impl_err!(
-                "(a, b) IN (SELECT …); write EXISTS (SELECT 1 FROM (SELECT …) AS s(x, y) WHERE s.x = a AND s.y = b)"
-            );
-        }
+        Expr::InSubquery { expr, .. } if super::rows::row(expr).is_some() => row_in::rewrite_value(expression)?,
+        Expr::BinaryOp { .. } | Expr::AnyOp { .. } | Expr::AllOp { .. } => row_in::rewrite_comparison(expression)?,
         Expr::InSubquery { subquery, .. } if matches!(*subquery.body, SetExpr::Values(_)) => {
-            super::parse::select_from(subquery)?;
+            parse::select_from(subquery)?;
         }
         _ => {}
     }
@@ -191,7 +257,7 @@ pub(super) fn rewrite_subquery(expression: &mut Expr) -> Result<()> {
 
 fn rows_in_expression(function: &Function) -> Result<Option<Expr>> {
     let name = function.name.to_string().to_lowercase();
-    let Some(known) = set_returning(&name) else { return Ok(None) };
+    let Some(known) = set_returning(&name).filter(|_| !is_record_function(&name)) else { return Ok(None) };
     if known.columns.len() > 1 {
         return not_impl_err!("{name} in an expression; write it in FROM: FROM …, {name}(…) AS t(key, value)");
     }

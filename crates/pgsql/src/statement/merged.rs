@@ -1,126 +1,398 @@
-//! `SELECT *` over joins with USING: the merged columns come first, with the values of the left table.
+//! Joins with USING and NATURAL, as joins with ON: a merged column is the left one, the right one of a RIGHT JOIN, or
+//! the one of both that there is of a FULL JOIN.
 
+use std::ops::ControlFlow;
+
+use datafusion::common::{DataFusionError, Result, not_impl_err, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, WildcardAdditionalOptions,
+    BinaryOperator, Distinct, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement,
+    TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
+use super::columns::{Scope, TableColumns, constraint, name_of, only_part};
+use super::merged_names::{Merge, put_values};
+use super::{having, parse};
+use crate::syntax::call;
+
+/// Rewrites the joins of `statement`; `tables` tells the columns of the catalog's tables.
+///
+/// # Errors
+/// `Plan` or `NotImplemented` for columns that cannot be merged, or of which the names are not known.
+pub(super) fn rewrite_joins(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
+    match VisitMut::visit(statement, &mut Joins { scope: Scope::new(tables) }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct Joins<'a> {
+    scope: Scope<'a>,
+}
+
+impl VisitorMut for Joins<'_> {
+    type Break = Box<DataFusionError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.scope.enter(query);
+        if let Err(error) = self.rewrite(query) {
+            return ControlFlow::Break(Box::new(error));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.scope.leave();
+        ControlFlow::Continue(())
+    }
+}
+
 /// A part of what `*` means.
+#[derive(Clone)]
 enum Part {
-    /// A merged column of a table.
-    Merged(Ident, Ident),
-    /// The columns of a table, without some of them.
-    Rest(Ident, Vec<Ident>),
+    /// A merged column and its value.
+    Merged(Ident, Expr),
+    /// The columns of a table, if they are known, without some of them.
+    Rest { table: Ident, columns: Option<Vec<String>>, without: Vec<Ident> },
 }
 
-/// Writes out what `*` means in `select`, if a join merges columns and each is known to be of one table.
-pub(super) fn expand_wildcards(select: &mut Select) {
-    let merges = |join: &Join| matches!(constraint(join), Some(JoinConstraint::Using(_)));
-    if !select.from.iter().flat_map(|from| &from.joins).any(merges) {
-        return;
-    }
-    let Some(parts) = select.from.iter().map(parts_of).collect::<Option<Vec<_>>>() else { return };
-    let items: Vec<SelectItem> = parts.iter().flatten().map(item).collect();
-    let mut expanded = Vec::new();
-    for given in std::mem::take(&mut select.projection) {
-        match &given {
-            SelectItem::Wildcard(options) if *options == WildcardAdditionalOptions::default() => {
-                expanded.extend(items.iter().cloned());
-            }
-            _ => expanded.push(given),
-        }
-    }
-    select.projection = expanded;
-}
-
-fn constraint(join: &Join) -> Option<&JoinConstraint> {
-    match &join.join_operator {
-        JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint)
-        | JoinOperator::CrossJoin(constraint) => Some(constraint),
-        _ => None,
-    }
-}
-
-/// The parts of `from`; none where they are not known.
-fn parts_of(from: &TableWithJoins) -> Option<Vec<Part>> {
-    let mut parts = vec![Part::Rest(name_of(&from.relation)?, Vec::new())];
-    for join in &from.joins {
-        let table = name_of(&join.relation)?;
-        let names: Vec<Ident> = match constraint(join)? {
-            JoinConstraint::Using(columns) => columns.iter().map(only_part).collect::<Option<_>>()?,
-            JoinConstraint::On(_) | JoinConstraint::None => Vec::new(),
-            JoinConstraint::Natural => return None,
+impl Joins<'_> {
+    fn rewrite(&mut self, query: &mut Query) -> Result<()> {
+        let mut order_by: &mut [OrderByExpr] = match query.order_by.as_mut().map(|order_by| &mut order_by.kind) {
+            Some(OrderByKind::Expressions(expressions)) => expressions,
+            _ => &mut [],
         };
-        let mut merged = Vec::new();
-        for name in &names {
-            merged.push(take_merged(&mut parts, name)?);
+        // As deep as the chain is long, so it is walked without recursion.
+        let mut left_to_see = vec![query.body.as_mut()];
+        while let Some(body) = left_to_see.pop() {
+            match body {
+                SetExpr::SetOperation { left, right, .. } => {
+                    order_by = &mut [];
+                    left_to_see.extend([right.as_mut(), left.as_mut()]);
+                }
+                SetExpr::Select(select) => {
+                    self.rewrite_select(select, order_by)?;
+                    having::rewrite(select, order_by, &mut self.scope)?;
+                }
+                _ => {}
+            }
         }
-        merged.append(&mut parts);
-        merged.push(Part::Rest(table, names));
-        parts = merged;
+        Ok(())
     }
-    Some(parts)
+
+    fn rewrite_select(&mut self, select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<()> {
+        for from in &mut select.from {
+            close_nested(from)?;
+        }
+        if !select.from.iter().any(merges) {
+            return Ok(());
+        }
+        let mut from = select.from.clone();
+        let mut parts = Vec::new();
+        for from in &mut from {
+            match self.joined(from)? {
+                Some(of_from) => parts.extend(of_from),
+                None => return refuse_unknown(select),
+            }
+        }
+        select.from = from;
+        expand_wildcards(select, &parts)?;
+        let merged = only_meanings(&parts);
+        self.put(select, order_by, &merged)
+    }
+
+    /// Rewrites the joins of `from`, and gives what `*` means of it; none where that is not known.
+    fn joined(&mut self, from: &mut TableWithJoins) -> Result<Option<Vec<Part>>> {
+        let Some(mut parts) = self.parts_of(&mut from.relation)? else { return Ok(None) };
+        for join in &mut from.joins {
+            let Some(mut right) = self.parts_of(&mut join.relation)? else { return Ok(None) };
+            let names = match constraint(join) {
+                Some(JoinConstraint::Using(names)) => names.iter().map(only_part).collect::<Option<Vec<_>>>(),
+                Some(JoinConstraint::Natural) => common_names(&parts, &right),
+                Some(JoinConstraint::On(_) | JoinConstraint::None) => {
+                    let merged = only_meanings(&parts);
+                    if let Some(JoinConstraint::On(condition)) = constraint_of(join) {
+                        put_values(condition, &merged, &mut self.scope)?;
+                    }
+                    parts.append(&mut right);
+                    continue;
+                }
+                None => return Ok(None),
+            };
+            let Some(names) = names else { return Ok(None) };
+            let mut merged = Vec::new();
+            let mut condition: Option<Expr> = None;
+            for name in names {
+                let (Some(left_value), Some(right_value)) =
+                    (take(&mut parts, &name, "left")?, take(&mut right, &name, "right")?)
+                else {
+                    return Ok(None);
+                };
+                let equal = binary(left_value.clone(), BinaryOperator::Eq, right_value.clone());
+                condition = Some(match condition {
+                    None => equal,
+                    Some(before) => binary(before, BinaryOperator::And, equal),
+                });
+                merged.push(Part::Merged(name, value_of(join, left_value, right_value)));
+            }
+            if let Some(constraint) = constraint_of(join) {
+                let always = || Expr::value(Value::Boolean(true));
+                *constraint = JoinConstraint::On(condition.unwrap_or_else(always));
+            }
+            merged.append(&mut parts);
+            merged.append(&mut right);
+            parts = merged;
+        }
+        Ok(Some(parts))
+    }
+
+    fn parts_of(&mut self, factor: &mut TableFactor) -> Result<Option<Vec<Part>>> {
+        if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+            return self.joined(table_with_joins);
+        }
+        let Some(table) = name_of(factor) else { return Ok(None) };
+        let columns = self.scope.of_factor(factor);
+        Ok(Some(vec![Part::Rest { table, columns, without: Vec::new() }]))
+    }
+
+    /// Puts the values of merged columns in place of their names.
+    fn put(&mut self, select: &mut Select, order_by: &mut [OrderByExpr], merged: &[Merge]) -> Result<()> {
+        for item in &mut select.projection {
+            let (expression, name) = match &*item {
+                SelectItem::UnnamedExpr(expression) => (expression.clone(), super::names::column_name(expression)),
+                _ => {
+                    put_values(item, merged, &mut self.scope)?;
+                    continue;
+                }
+            };
+            let mut put = expression.clone();
+            put_values(&mut put, merged, &mut self.scope)?;
+            if put != expression {
+                *item = SelectItem::ExprWithAlias { expr: put, alias: Ident::with_quote('"', name) };
+            }
+        }
+        let is_output = |name: &Ident| {
+            select.projection.iter().any(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => alias.value == name.value,
+                _ => false,
+            })
+        };
+        let is_output = |expression: &Expr| matches!(expression, Expr::Identifier(name) if is_output(name));
+        for order in order_by.iter_mut().filter(|order| !is_output(&order.expr)) {
+            put_values(&mut order.expr, merged, &mut self.scope)?;
+        }
+        if let Some(Distinct::On(expressions)) = &mut select.distinct {
+            for expression in expressions.iter_mut().filter(|expression| !is_output(expression)) {
+                put_values(expression, merged, &mut self.scope)?;
+            }
+        }
+        put_values(&mut select.selection, merged, &mut self.scope)?;
+        put_values(&mut select.group_by, merged, &mut self.scope)?;
+        put_values(&mut select.having, merged, &mut self.scope)?;
+        put_values(&mut select.named_window, merged, &mut self.scope)?;
+        put_values(&mut select.qualify, merged, &mut self.scope)
+    }
 }
 
-/// The column `name` of the left side, which was merged before or is of its only table.
-fn take_merged(parts: &mut Vec<Part>, name: &Ident) -> Option<Part> {
-    let is_it = |part: &Part| matches!(part, Part::Merged(_, merged) if folded(merged) == folded(name));
-    if let Some(place) = parts.iter().position(is_it) {
-        return Some(parts.remove(place));
-    }
-    let mut tables = parts.iter_mut().filter_map(|part| match part {
-        Part::Rest(table, without) => Some((table, without)),
-        Part::Merged(..) => None,
-    });
-    match (tables.next(), tables.next()) {
-        (Some((table, without)), None) => {
-            without.push(name.clone());
-            Some(Part::Merged(table.clone(), name.clone()))
+/// Makes a join in brackets with an alias a query of its own, as its tables have no names outside of it.
+fn close_nested(from: &mut TableWithJoins) -> Result<()> {
+    let factors = std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|join| &mut join.relation));
+    for factor in factors {
+        let TableFactor::NestedJoin { table_with_joins, alias } = factor else { continue };
+        if alias.is_none() {
+            close_nested(table_with_joins)?;
+            continue;
         }
-        _ => None,
+        let subquery = Box::new(parse::select_all(table_with_joins.as_ref().clone())?);
+        *factor = TableFactor::Derived { lateral: false, subquery, alias: alias.take(), sample: None };
     }
+    Ok(())
+}
+
+fn merges(from: &TableWithJoins) -> bool {
+    let is_nested = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => merges(table_with_joins),
+        _ => false,
+    };
+    let join_merges = |join: &Join| {
+        matches!(constraint(join), Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+            || is_nested(&join.relation)
+    };
+    is_nested(&from.relation) || from.joins.iter().any(join_merges)
+}
+
+/// Joins whose columns are not known are left to DataFusion where it merges them rightly.
+fn refuse_unknown(select: &Select) -> Result<()> {
+    let mut joins = select.from.iter().flat_map(|from| &from.joins);
+    let is_plain = joins.clone().count() == 1
+        && joins.all(|join| {
+            let is_outer = !matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_));
+            matches!(constraint(join), Some(JoinConstraint::Using(_))) && !is_outer
+        });
+    if is_plain {
+        return Ok(());
+    }
+    not_impl_err!(
+        "USING or NATURAL in a join whose columns are not all known before; write JOIN b ON a.id = b.id, and for the \
+         column of a FULL JOIN coalesce(a.id, b.id) AS id"
+    )
 }
 
 fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
-fn only_part(name: &ObjectName) -> Option<Ident> {
-    match name.0.as_slice() {
-        [part] => part.as_ident().cloned(),
-        _ => None,
-    }
+fn is_same(column: &str, name: &Ident) -> bool {
+    column == name.value || (name.quote_style.is_none() && column.to_lowercase() == folded(name))
 }
 
-/// The name by which the columns of `factor` are qualified.
-fn name_of(factor: &TableFactor) -> Option<Ident> {
-    match factor {
-        TableFactor::Table { alias: Some(alias), .. }
-        | TableFactor::Derived { alias: Some(alias), .. }
-        | TableFactor::Function { alias: Some(alias), .. }
-        | TableFactor::UNNEST { alias: Some(alias), .. } => Some(alias.name.clone()),
-        TableFactor::Table { name, alias: None, args: None, .. } => name.0.last()?.as_ident().cloned(),
-        _ => None,
-    }
-}
-
-fn item(part: &Part) -> SelectItem {
-    match part {
-        Part::Merged(table, column) => {
-            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![table.clone(), column.clone()]))
+/// The columns that both sides have, in the order of the left one.
+fn common_names(left: &[Part], right: &[Part]) -> Option<Vec<Ident>> {
+    let names = |parts: &[Part]| -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        for part in parts {
+            match part {
+                Part::Merged(name, _) => names.push(name.value.clone()),
+                Part::Rest { columns, without, .. } => {
+                    let is_shown = |column: &&String| !without.iter().any(|name| is_same(column, name));
+                    names.extend(columns.as_ref()?.iter().filter(is_shown).cloned());
+                }
+            }
         }
-        Part::Rest(table, without) => {
-            let names = without.iter().map(|name| ObjectName::from(vec![name.clone()])).collect();
-            let exclude = (!without.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
+        Some(names)
+    };
+    let right = names(right)?;
+    let common = names(left)?.into_iter().filter(|name| right.contains(name));
+    Some(common.map(|name| Ident::with_quote('"', name)).collect())
+}
+
+/// The value of the column `name` of a side of a join, which is no longer among `parts`; none where it is not known.
+fn take(parts: &mut Vec<Part>, name: &Ident, side: &str) -> Result<Option<Expr>> {
+    let is_merged = |part: &Part| matches!(part, Part::Merged(merged, _) if is_same(&merged.value, name));
+    let has = |part: &Part| match part {
+        Part::Merged(..) => false,
+        Part::Rest { columns, without, .. } => {
+            !without.iter().any(|other| is_same(&other.value, name))
+                && columns.as_ref().is_none_or(|columns| columns.iter().any(|column| is_same(column, name)))
+        }
+    };
+    let is_unsure = |part: &Part| matches!(part, Part::Rest { columns: None, .. });
+    let of_tables = parts.iter().filter(|part| has(part)).count();
+    let merged = parts.iter().position(is_merged);
+    if of_tables + usize::from(merged.is_some()) != 1 {
+        if parts.iter().any(is_unsure) {
+            return Ok(None);
+        }
+        if of_tables == 0 {
+            return plan_err!("column \"{}\" specified in USING clause does not exist in {side} table", name.value);
+        }
+        return plan_err!(
+            "common column name \"{}\" appears more than once in {side} table; write ON a.x = b.x instead",
+            name.value
+        );
+    }
+    if let Some(place) = merged {
+        let Part::Merged(_, value) = parts.remove(place) else { return Ok(None) };
+        return Ok(Some(value));
+    }
+    for part in parts.iter_mut().filter(|part| has(part)) {
+        let Part::Rest { table, columns, without } = part else { continue };
+        let known = columns.iter().flatten().find(|column| is_same(column, name));
+        let column = known.map_or_else(|| name.clone(), |column| Ident::with_quote('"', column));
+        without.push(column.clone());
+        return Ok(Some(Expr::CompoundIdentifier(vec![table.clone(), column])));
+    }
+    Ok(None)
+}
+
+fn value_of(join: &Join, left: Expr, right: Expr) -> Expr {
+    match join.join_operator {
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_) => right,
+        JoinOperator::FullOuter(_) => call("coalesce", vec![left, right]),
+        _ => left,
+    }
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+fn constraint_of(join: &mut Join) -> Option<&mut JoinConstraint> {
+    match &mut join.join_operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
+/// The merged columns whose names mean nothing else.
+fn only_meanings(parts: &[Part]) -> Vec<Merge> {
+    let meanings = |name: &str| {
+        let count = |part: &Part| match part {
+            Part::Merged(other, _) => usize::from(other.value == name),
+            Part::Rest { columns, without, .. } => {
+                let is_shown = !without.iter().any(|other| other.value == name);
+                usize::from(is_shown && columns.iter().flatten().any(|column| column == name))
+            }
+        };
+        parts.iter().map(count).sum::<usize>()
+    };
+    let merged = parts.iter().filter_map(|part| match part {
+        Part::Merged(name, value) if meanings(&name.value) == 1 => {
+            Some(Merge { name: name.value.clone(), value: value.clone() })
+        }
+        _ => None,
+    });
+    merged.collect()
+}
+
+/// Writes out what `*` means.
+fn expand_wildcards(select: &mut Select, parts: &[Part]) -> Result<()> {
+    let mut expanded = Vec::new();
+    for given in std::mem::take(&mut select.projection) {
+        let SelectItem::Wildcard(options) = &given else {
+            expanded.push(given);
+            continue;
+        };
+        let left_out: Vec<Ident> = match &options.opt_exclude {
+            None => Vec::new(),
+            Some(ExcludeSelectItem::Single(name)) => only_part(name).into_iter().collect(),
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(only_part).collect(),
+        };
+        let plain = WildcardAdditionalOptions { opt_exclude: options.opt_exclude.clone(), ..Default::default() };
+        if *options != plain {
+            return plan_err!("* of a join with USING takes EXCLUDE alone; name the columns instead");
+        }
+        expanded.extend(parts.iter().filter_map(|part| item(part, &left_out)));
+    }
+    select.projection = expanded;
+    Ok(())
+}
+
+fn item(part: &Part, left_out: &[Ident]) -> Option<SelectItem> {
+    match part {
+        Part::Merged(name, _) if left_out.iter().any(|other| is_same(&name.value, other)) => None,
+        Part::Merged(name, value) => {
+            Some(SelectItem::ExprWithAlias { expr: value.clone(), alias: Ident::with_quote('"', &name.value) })
+        }
+        Part::Rest { table, columns, without } => {
+            let is_shown = |column: &String| !without.iter().chain(left_out).any(|name| is_same(column, name));
+            if columns.as_ref().is_some_and(|columns| !columns.iter().any(is_shown)) {
+                return None;
+            }
+            let has = |name: &&Ident| columns.iter().flatten().any(|column| is_same(column, name));
+            let left_out = left_out.iter().filter(|name| columns.is_none() || has(name));
+            let names: Vec<ObjectName> =
+                without.iter().chain(left_out).map(|name| ObjectName::from(vec![name.clone()])).collect();
+            let exclude = (!names.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
             let options = WildcardAdditionalOptions { opt_exclude: exclude, ..Default::default() };
             let name = ObjectName::from(vec![table.clone()]);
-            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+            Some(SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options))
         }
     }
 }

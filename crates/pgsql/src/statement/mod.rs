@@ -9,33 +9,48 @@ use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Statement, TableFactor, VisitMut, VisitorMut};
 
 mod aliases;
+mod columns;
+mod counted_sets;
+mod cte_names;
 mod forms;
+mod having;
+mod limit;
 mod merged;
+mod merged_names;
 mod names;
 mod parse;
+mod record;
 mod refused;
 mod relation;
+mod row_in;
 mod rows;
 mod sample;
 mod series;
 pub(crate) mod set_returning;
+mod whole_row;
 
 pub use aliases::shown_schema;
+pub use columns::TableColumns;
+pub use forms::ROWS_FROM;
+pub(crate) use limit::Limits;
 pub(crate) use names::column_name;
 
-use crate::{aggregate, array, cast, json, number, text, time, untyped};
+use crate::{aggregate, array, cast, catalog, json, number, text, time, untyped};
 
-/// Rewrites `statement` in place. It must have passed the policy for statements: the rewritten statement
-/// calls functions that the policy has no entry for.
+/// Rewrites `statement` in place; `tables` tells the columns of the tables that it names. It must have passed the policy
+/// for statements: the rewritten statement calls functions that the policy has no entry for.
 ///
 /// # Errors
 /// `Plan` or `NotImplemented` with what to write instead, for forms that are refused.
-pub fn rewrite(statement: &mut Statement) -> Result<()> {
+pub fn rewrite(statement: &mut Statement, tables: TableColumns<'_>) -> Result<()> {
     if let Statement::Query(query) = statement
         && let SetExpr::Select(select) = query.body.as_mut()
     {
         cast::rewrite_character_columns(select);
     }
+    cte_names::rename(statement);
+    merged::rewrite_joins(statement, tables)?;
+    catalog::rewrite_statement(statement);
     broken_off(VisitMut::visit(statement, &mut Forms))?;
     aggregate::rewrite_statement(statement)?;
     if let Statement::Query(query) = statement {
@@ -43,6 +58,11 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
         aliases::name_columns(query);
     }
     broken_off(VisitMut::visit(statement, &mut Syntax))
+}
+
+/// Rewrites an expression that stands by itself.
+fn rewrite_expression(expression: &mut Expr) -> Result<()> {
+    broken_off(VisitMut::visit(expression, &mut Syntax))
 }
 
 fn broken_off(flow: ControlFlow<Box<DataFusionError>>) -> Result<()> {
@@ -58,7 +78,7 @@ fn go_on(result: Result<()>) -> ControlFlow<Box<DataFusionError>> {
 
 /// The scalar functions that only statements of ours call.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    vec![series::series()]
+    vec![series::series(), limit::with_ties()]
 }
 
 /// The planners of what may stand in FROM.
@@ -68,7 +88,7 @@ pub(crate) fn relation_planners() -> Vec<Arc<dyn RelationPlanner>> {
 
 /// Each rewrites expressions by what stands around them.
 const OUTER_FIRST: [RewriteSyntax; 4] =
-    [forms::rewrite_subquery, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
+    [forms::rewrite_expression, cast::rewrite_characters, number::rewrite_bits, array::rewrite_literals];
 
 /// Rewrites queries and what stands in FROM, outer ones first.
 struct Forms;

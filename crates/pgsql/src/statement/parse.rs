@@ -1,12 +1,14 @@
 //! Statements of ours, from text.
 
 use datafusion::common::{DataFusionError, Result};
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement, TableFactor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, Select, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 /// The query that `text` is.
-fn query(text: &str) -> Result<Query> {
+pub(super) fn query(text: &str) -> Result<Query> {
     let failed = |error| DataFusionError::Internal(format!("a query of ours cannot be read: {error}"));
     match Parser::parse_sql(&PostgreSqlDialect {}, text).map_err(failed)?.pop() {
         Some(Statement::Query(query)) => Ok(*query),
@@ -23,11 +25,41 @@ pub(super) fn select_from(inner: &mut Query) -> Result<()> {
     Ok(())
 }
 
+/// `SELECT *` of `from`.
+pub(super) fn select_all(from: TableWithJoins) -> Result<Query> {
+    let mut outer = query("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = outer.body.as_mut() {
+        select.from = vec![from];
+    }
+    Ok(outer)
+}
+
 /// Puts `inner` in place of the subquery in FROM of `outer`; what was there is `inner` then.
-fn put_subquery(outer: &mut Query, inner: &mut Query) {
+pub(super) fn put_subquery(outer: &mut Query, inner: &mut Query) {
     if let SetExpr::Select(select) = outer.body.as_mut()
         && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|from| &mut from.relation)
     {
         std::mem::swap(subquery.as_mut(), inner);
     }
+}
+
+/// The expression that `text` is.
+pub(super) fn expression(text: &str) -> Result<Expr> {
+    let failed = |error| DataFusionError::Internal(format!("an expression of ours cannot be read: {error}"));
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(failed)?;
+    parser.parse_expr().map_err(failed)
+}
+
+/// Changes the SELECT that `query` is.
+pub(super) fn change_select(query: &mut Query, change: impl FnOnce(&mut Select)) {
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        change(select);
+    }
+}
+
+/// The alias `name` with names of columns.
+pub(super) fn alias(name: &str, columns: &[String]) -> TableAlias {
+    let columns =
+        columns.iter().map(|column| TableAliasColumnDef { name: Ident::with_quote('"', column), data_type: None });
+    TableAlias { name: Ident::with_quote('"', name), columns: columns.collect(), explicit: true, at: None }
 }

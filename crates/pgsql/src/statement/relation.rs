@@ -4,15 +4,17 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, plan_err};
 use datafusion::common::{NullHandling, UnnestOptions};
 use datafusion::functions::core::expr_fn::{coalesce, get_field, greatest};
-use datafusion::functions_nested::expr_fn::{array_length, gen_series};
+use datafusion::functions_nested::expr_fn::{array_length, gen_series, make_array};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, TableAlias, TableFactor, TableSample, TableSampleKind,
 };
 
-use super::sample;
+use super::forms::ROWS_FROM;
+use super::record::{self, is_record_function};
 use super::set_returning::{list_function, set_returning};
+use super::{counted_sets, row_in, sample, whole_row};
 use crate::array;
 use crate::syntax::call;
 
@@ -26,8 +28,17 @@ impl RelationPlanner for FromPlanner {
         mut relation: TableFactor,
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
+        if let Some((alias, is_beside_wildcard)) = whole_row::take_mark(&mut relation) {
+            let is_value = is_value_function(&relation);
+            let plan = whole_row::with_row(context.plan(relation)?, &alias.name.value, is_value, is_beside_wildcard)?;
+            let alias = TableAlias { columns: Vec::new(), ..alias };
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))));
+        }
         if let Some(sample) = take_sample(&mut relation) {
             let plan = sample::sampled(context.plan(relation)?, &sample)?;
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
+        }
+        if let Some(plan) = counted_sets::plan(&relation, context)? {
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))));
         }
         if let Some(alias) = take_partial_alias(&mut relation) {
@@ -39,17 +50,29 @@ impl RelationPlanner for FromPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let function = name.to_string().to_lowercase();
-        if function != "unnest" && set_returning(&function).is_none() {
+        if function != "unnest" && function != ROWS_FROM && set_returning(&function).is_none() {
             let original = TableFactor::Function { lateral, name, args, with_ordinality, alias };
             return Ok(RelationPlanning::Original(Box::new(original)));
         }
         let args = args.into_iter().map(argument).collect::<Result<Vec<_>>>()?;
         let call = Call { function, args, with_ordinality, alias };
-        let plan = call.plan(context)?;
+        let plan = if is_record_function(&call.function) {
+            if call.with_ordinality {
+                return plan_err!("WITH ORDINALITY cannot be used with a column definition list; leave it out");
+            }
+            record::plan(&call.function, call.args.clone(), call.alias.as_ref(), context)?
+        } else {
+            call.plan(context)?
+        };
         let alias = call.alias.map_or_else(|| Ident::new(call.function), |alias| alias.name);
         let alias = TableAlias { name: alias, columns: Vec::new(), explicit: true, at: None };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, Some(alias)))))
     }
+}
+
+/// Whether `relation` is a function that returns plain values.
+fn is_value_function(relation: &TableFactor) -> bool {
+    matches!(relation, TableFactor::Function { name, .. } if !is_record_function(&name.to_string().to_lowercase()))
 }
 
 fn take_sample(relation: &mut TableFactor) -> Option<TableSample> {
@@ -73,6 +96,7 @@ fn take_partial_alias(relation: &mut TableFactor) -> Option<TableAlias> {
 
 fn with_some_names(plan: LogicalPlan, alias: &TableAlias) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
+    row_in::check_columns(alias, columns.len())?;
     if alias.columns.len() > columns.len() {
         let (table, has, given) = (&alias.name, columns.len(), alias.columns.len());
         return plan_err!("{table} has {has} columns, but {given} names are given");
@@ -106,6 +130,9 @@ impl Call {
         }
         let none = DFSchema::empty();
         let mut lists = Vec::new();
+        if self.function == ROWS_FROM {
+            return self.plan_functions(context);
+        }
         if self.function == "unnest" {
             for array in &self.args {
                 lists.push(array::with_one_dimension(context.sql_to_expr(array.clone(), &none)?));
@@ -115,7 +142,7 @@ impl Call {
         }
         let mut outputs: Vec<(String, Expr)> = Vec::new();
         for index in 0..lists.len() {
-            let rows = Expr::Column(Column::new_unqualified(format!("rows {index}")));
+            let rows = rows_of(index);
             match set_returning(&self.function).map(|function| function.columns) {
                 Some(columns @ [_, _, ..]) => {
                     outputs.extend(columns.iter().map(|name| ((*name).to_owned(), get_field(rows.clone(), *name))));
@@ -124,16 +151,49 @@ impl Call {
                 _ => outputs.push((self.own_name(lists.len() == 1), rows)),
             }
         }
-        if self.with_ordinality {
-            let position = Expr::Column(Column::new_unqualified(format!("rows {}", lists.len())));
-            outputs.push(("ordinality".to_owned(), position));
-            lists.push(positions(&lists));
+        self.rows(lists, outputs)
+    }
+
+    /// The rows of the functions that are the arguments, side by side. Those that return rows are lists already.
+    fn plan_functions(&self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        let none = DFSchema::empty();
+        let mut lists = Vec::new();
+        let mut outputs: Vec<(String, Expr)> = Vec::new();
+        for argument in &self.args {
+            let ast::Expr::Function(function) = argument else {
+                return plan_err!("ROWS FROM takes functions, not {argument}");
+            };
+            let name = function.name.to_string().to_lowercase();
+            let arrays: Vec<ast::Expr> = match &function.args {
+                ast::FunctionArguments::List(list) if name == "unnest" => {
+                    list.args.iter().cloned().map(self::argument).collect::<Result<_>>()?
+                }
+                _ => Vec::new(),
+            };
+            if arrays.is_empty() {
+                let value = context.sql_to_expr(argument.clone(), &none)?;
+                outputs.push((name.clone(), rows_of(lists.len())));
+                lists.push(make_array(vec![value]));
+            }
+            for array in arrays {
+                let list = match &array {
+                    ast::Expr::Function(inner) => inner.name.to_string().strip_suffix('*').map(str::to_owned),
+                    _ => None,
+                };
+                let planned = context.sql_to_expr(array, &none)?;
+                outputs.push((list.clone().unwrap_or_else(|| name.clone()), rows_of(lists.len())));
+                lists.push(if list.is_some() { planned } else { array::with_one_dimension(planned) });
+            }
         }
         self.rows(lists, outputs)
     }
 
     /// The rows of `lists`, side by side, as `outputs`.
-    fn rows(&self, lists: Vec<Expr>, outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
+    fn rows(&self, mut lists: Vec<Expr>, mut outputs: Vec<(String, Expr)>) -> Result<LogicalPlan> {
+        if self.with_ordinality {
+            outputs.push(("ordinality".to_owned(), rows_of(lists.len())));
+            lists.push(positions(&lists));
+        }
         let names: Vec<String> = (0..lists.len()).map(|index| format!("rows {index}")).collect();
         let columns = names.iter().map(Column::new_unqualified).collect();
         let lists = lists.into_iter().zip(&names).map(|(list, name)| list.alias(name));
@@ -192,6 +252,11 @@ impl Call {
         let outputs = self.named(vec![(self.own_name(true), output)])?;
         LogicalPlanBuilder::scan(self.function.as_str(), source, None)?.project(outputs)?.build().map(Some)
     }
+}
+
+/// The column with the rows of a list.
+fn rows_of(index: usize) -> Expr {
+    Expr::Column(Column::new_unqualified(format!("rows {index}")))
 }
 
 /// The positions of the longest of `lists`, from 1.

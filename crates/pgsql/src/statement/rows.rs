@@ -2,7 +2,7 @@
 
 use datafusion::common::{Result, plan_err};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
 
 /// Rewrites `expression` if it compares rows.
@@ -19,6 +19,7 @@ pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
         Expr::IsNull(inner) => row(inner).map(|values| all_of(values.into_iter().map(is_null))),
         Expr::IsNotNull(inner) => row(inner).map(|values| all_of(values.into_iter().map(is_not_null))),
         Expr::Between { expr, negated, low, high } => symmetric(expr, *negated, low, high),
+        Expr::CompoundFieldAccess { root, access_chain } => field(root, access_chain),
         _ => None,
     };
     if let Some(rewritten) = rewritten {
@@ -27,8 +28,15 @@ pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// `(ROW(a, b)).f2`.
+fn field(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
+    let [AccessExpr::Dot(Expr::Identifier(name))] = chain else { return None };
+    let position = name.value.strip_prefix('f')?.parse::<usize>().ok()?.checked_sub(1)?;
+    row(root)?.into_iter().nth(position)
+}
+
 /// The values of a row that is written out.
-fn row(expression: &Expr) -> Option<Vec<Expr>> {
+pub(super) fn row(expression: &Expr) -> Option<Vec<Expr>> {
     match expression {
         Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
         Expr::Nested(inner) => row(inner),

@@ -89,7 +89,7 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         byte("convert_from", &[Kind::ByteLiteral, Kind::Text], Kind::Text, convert_from),
         byte("convert_to", &[Kind::Text, Kind::Text], Kind::Bytes, convert_to),
-        byte("bytea_concat", &[Kind::ByteLiteral, Kind::ByteLiteral], Kind::Bytes, |row, output| {
+        byte("bytea_concat*", &[Kind::ByteLiteral, Kind::ByteLiteral], Kind::Bytes, |row, output| {
             output.bytes(&[row.bytes(0)?, row.bytes(1)?].concat())
         }),
     ]

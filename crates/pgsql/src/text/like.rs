@@ -11,7 +11,7 @@ use super::value::{Output, Row};
 pub(super) fn text_like() -> Function {
     let run = |row: &Row<'_>, output: &mut Output| output.boolean(is_like(row.text(0)?, row.text(1)?)?);
     let overloads = vec![Overload::new(&[Kind::Text, Kind::Text], Kind::Boolean, run)];
-    Function::new("text_like", overloads).with_simplify(|args, _| {
+    Function::new("text_like*", overloads).with_simplify(|args, _| {
         let [text, pattern] = args else { return Ok(None) };
         Ok(is_plain(pattern)
             .then(|| Expr::Like(Like::new(false, Box::new(text.clone()), Box::new(pattern.clone()), None, false))))

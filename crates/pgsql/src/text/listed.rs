@@ -17,8 +17,8 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new(name, overloads)
     };
     vec![
-        of("matches_any", |row, output| quantified(row, output, true)),
-        of("matches_all", |row, output| quantified(row, output, false)),
+        of("matches_any*", |row, output| quantified(row, output, true)),
+        of("matches_all*", |row, output| quantified(row, output, false)),
     ]
 }
 

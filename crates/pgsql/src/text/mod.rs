@@ -7,6 +7,7 @@ mod change;
 mod encode;
 mod format;
 mod function;
+mod ident;
 mod like;
 mod listed;
 mod normalize;
@@ -21,6 +22,7 @@ mod value;
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use operators::plan_operator;
+pub(crate) use regex::{Options as RegexOptions, Regex};
 pub(crate) use syntax::rewrite_syntax;
 
 /// The scalar functions of this family. One with the name of a function of DataFusion takes its place.
@@ -32,6 +34,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
         change::functions(),
         encode::functions(),
         format::functions(),
+        ident::functions(),
         like::functions(),
         listed::functions(),
         normalize::functions(),

@@ -84,7 +84,7 @@ fn concat(operands: &Operands<'_>) -> Result<Option<Expr>> {
         if !takes(left, operands.left) || !takes(right, operands.right) {
             return no_operator(operands);
         }
-        let function = super::bytea::functions().into_iter().find(|function| function.is("bytea_concat"));
+        let function = super::bytea::functions().into_iter().find(|function| function.is("bytea_concat*"));
         return Ok(function.map(|concat: Function| concat.call(vec![operands.left.clone(), operands.right.clone()])));
     }
     let of_text = |given: &DataType| is_text(given) || *given == DataType::Null;

@@ -26,14 +26,15 @@ pub(super) fn optional(
 pub(super) fn regex_match() -> Function {
     let run = |row: &Row<'_>, output: &mut Output| matches_with(row, output, Options::default());
     let overloads = vec![Overload::new(&[Kind::Text, Kind::Text], Kind::Boolean, run)];
-    Function::new("regex_match", overloads).with_simplify(|args, info| plain_operator(args, info, Options::default()))
+    Function::new("regex_match*", overloads).with_simplify(|args, info| plain_operator(args, info, Options::default()))
 }
 
 /// `text ~* pattern`.
 pub(super) fn regex_imatch() -> Function {
     let run = |row: &Row<'_>, output: &mut Output| matches_with(row, output, Options::caseless());
     let overloads = vec![Overload::new(&[Kind::Text, Kind::Text], Kind::Boolean, run)];
-    Function::new("regex_imatch", overloads).with_simplify(|args, info| plain_operator(args, info, Options::caseless()))
+    Function::new("regex_imatch*", overloads)
+        .with_simplify(|args, info| plain_operator(args, info, Options::caseless()))
 }
 
 fn matches_with(row: &Row<'_>, output: &mut Output, options: Options) -> Result<()> {

@@ -34,11 +34,11 @@ fn rewritten(expression: Expr) -> Result<Expr> {
         }
         Expr::RLike { .. } => return not_impl_err!("RLIKE and REGEXP are not PostgreSQL's; write ~"),
         Expr::AnyOp { left, compare_op, right, is_some } => match pattern_operator(&compare_op) {
-            Some(operator) if !is_subquery(&right) => quantified("matches_any", operator, *left, *right),
+            Some(operator) if !is_subquery(&right) => quantified("matches_any*", operator, *left, *right),
             _ => Expr::AnyOp { left, compare_op, right, is_some },
         },
         Expr::AllOp { left, compare_op, right } => match pattern_operator(&compare_op) {
-            Some(operator) if !is_subquery(&right) => quantified("matches_all", operator, *left, *right),
+            Some(operator) if !is_subquery(&right) => quantified("matches_all*", operator, *left, *right),
             _ => Expr::AllOp { left, compare_op, right },
         },
         Expr::Substring { substring_from: None, substring_for: None, .. } => {
@@ -150,10 +150,10 @@ fn like(
         if escape.is_some() {
             return not_impl_err!("LIKE ANY has no ESCAPE; escape with a backslash");
         }
-        return Ok(quantified("matches_any", operator, expr, pattern));
+        return Ok(quantified("matches_any*", operator, expr, pattern));
     }
     if let Some(patterns) = all_patterns(&pattern) {
-        return Ok(quantified("matches_all", operator, expr, patterns));
+        return Ok(quantified("matches_all*", operator, expr, patterns));
     }
     let pattern = match (escape, pattern) {
         (None, pattern) => pattern,

@@ -23,7 +23,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 fn of_dates() -> Vec<ScalarUDF> {
     vec![
         function(
-            "date_mi",
+            "date_mi*",
             |_| Ok(DataType::Int32),
             |args| {
                 let (left, right) = (args.dates(0)?, args.dates(1)?);
@@ -34,7 +34,7 @@ fn of_dates() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "date_pli",
+            "date_pli*",
             |_| Ok(DATE),
             |args| {
                 let (left, right) = (args.dates(0)?, args.integers(1)?);
@@ -45,7 +45,7 @@ fn of_dates() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "date_mii",
+            "date_mii*",
             |_| Ok(DATE),
             |args| {
                 let (left, right) = (args.dates(0)?, args.integers(1)?);
@@ -56,7 +56,7 @@ fn of_dates() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "datetime_pl",
+            "datetime_pl*",
             |_| Ok(TIMESTAMP),
             |args| {
                 let (left, right) = (args.dates(0)?, args.times(1)?);
@@ -79,14 +79,14 @@ fn moved(types: &[DataType]) -> Result<DataType> {
 
 fn of_moments() -> Vec<ScalarUDF> {
     vec![
-        function("timestamp_pl_interval", moved, |args| {
+        function("timestamp_pl_interval*", moved, |args| {
             let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
             args.collect_micros(&moved(&[args.data_type(0)])?, |row| {
                 let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
                 interval::shift(left, right).map(Some)
             })
         }),
-        function("timestamp_mi_interval", moved, |args| {
+        function("timestamp_mi_interval*", moved, |args| {
             let (left, right) = (args.local_moments(0)?, args.intervals(1)?);
             args.collect_micros(&moved(&[args.data_type(0)])?, |row| {
                 let (Some(left), Some(right)) = (left.get(row), right.get(row)) else { return Ok(None) };
@@ -94,7 +94,7 @@ fn of_moments() -> Vec<ScalarUDF> {
             })
         }),
         function(
-            "timestamp_mi",
+            "timestamp_mi*",
             |_| Ok(INTERVAL),
             |args| {
                 let (left, right) = (args.moments(0)?, args.moments(1)?);
@@ -110,7 +110,7 @@ fn of_moments() -> Vec<ScalarUDF> {
 fn of_times() -> Vec<ScalarUDF> {
     vec![
         function(
-            "time_pl_interval",
+            "time_pl_interval*",
             |_| Ok(TIME),
             |args| {
                 let (left, right) = (args.times(0)?, args.intervals(1)?);
@@ -121,7 +121,7 @@ fn of_times() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "time_mi_interval",
+            "time_mi_interval*",
             |_| Ok(TIME),
             |args| {
                 let (left, right) = (args.times(0)?, args.intervals(1)?);
@@ -132,7 +132,7 @@ fn of_times() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "time_mi_time",
+            "time_mi_time*",
             |_| Ok(INTERVAL),
             |args| {
                 let (left, right) = (args.times(0)?, args.times(1)?);
@@ -148,7 +148,7 @@ fn of_times() -> Vec<ScalarUDF> {
 fn of_intervals() -> Vec<ScalarUDF> {
     vec![
         function(
-            "interval_pl",
+            "interval_pl*",
             |_| Ok(INTERVAL),
             |args| {
                 let (left, right) = (args.intervals(0)?, args.intervals(1)?);
@@ -159,7 +159,7 @@ fn of_intervals() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "interval_mi",
+            "interval_mi*",
             |_| Ok(INTERVAL),
             |args| {
                 let (left, right) = (args.intervals(0)?, args.intervals(1)?);
@@ -170,7 +170,7 @@ fn of_intervals() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "interval_mul",
+            "interval_mul*",
             |_| Ok(INTERVAL),
             |args| {
                 let (left, right) = (args.intervals(0)?, args.floats(1)?);
@@ -181,7 +181,7 @@ fn of_intervals() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "interval_div",
+            "interval_div*",
             |_| Ok(INTERVAL),
             |args| {
                 let (left, right) = (args.intervals(0)?, args.floats(1)?);
@@ -193,7 +193,7 @@ fn of_intervals() -> Vec<ScalarUDF> {
             },
         ),
         function(
-            "interval_um",
+            "interval_um*",
             |_| Ok(INTERVAL),
             |args| {
                 let values = args.intervals(0)?;
@@ -202,7 +202,7 @@ fn of_intervals() -> Vec<ScalarUDF> {
         ),
         // What intervals are compared by: a number, so that comparisons and orders are those of numbers.
         function(
-            "interval_cmp_value",
+            "interval_cmp_value*",
             |_| Ok(KEY),
             |args| {
                 let values = args.intervals(0)?;
@@ -231,7 +231,7 @@ pub(super) fn plan(operands: &Operands<'_>) -> Result<Option<Expr>> {
             None => return Ok(None),
         },
         BinaryOperator::Multiply => return multiply(operands, left, right),
-        BinaryOperator::Divide if left == Kind::Interval && is_factor(right) => "interval_div",
+        BinaryOperator::Divide if left == Kind::Interval && is_factor(right) => "interval_div*",
         BinaryOperator::Divide => return no_operator(operands, left, right),
         _ => return Ok(None),
     };
@@ -251,22 +251,22 @@ fn plus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>
     let commuted = |name: &str| call(name, vec![operands.right.clone(), operands.left.clone()]).map(Some);
     let straight = |name: &str| call(name, vec![operands.left.clone(), operands.right.clone()]).map(Some);
     match (left, right) {
-        (Kind::Date, Kind::Integer) => straight("date_pli"),
-        (Kind::Integer, Kind::Date) => commuted("date_pli"),
-        (Kind::Date, Kind::Time) => straight("datetime_pl"),
-        (Kind::Time, Kind::Date) => commuted("datetime_pl"),
-        (Kind::Date, Kind::Interval) => straight("timestamp_pl_interval"),
-        (Kind::Interval, Kind::Date) => commuted("timestamp_pl_interval"),
+        (Kind::Date, Kind::Integer) => straight("date_pli*"),
+        (Kind::Integer, Kind::Date) => commuted("date_pli*"),
+        (Kind::Date, Kind::Time) => straight("datetime_pl*"),
+        (Kind::Time, Kind::Date) => commuted("datetime_pl*"),
+        (Kind::Date, Kind::Interval) => straight("timestamp_pl_interval*"),
+        (Kind::Interval, Kind::Date) => commuted("timestamp_pl_interval*"),
         (Kind::Timestamp | Kind::Timestamptz, Kind::Interval | Kind::Text | Kind::Null) => {
-            straight("timestamp_pl_interval")
+            straight("timestamp_pl_interval*")
         }
         (Kind::Interval | Kind::Text | Kind::Null, Kind::Timestamp | Kind::Timestamptz) => {
-            commuted("timestamp_pl_interval")
+            commuted("timestamp_pl_interval*")
         }
-        (Kind::Time, Kind::Interval) => straight("time_pl_interval"),
-        (Kind::Interval, Kind::Time) => commuted("time_pl_interval"),
-        (Kind::Interval, Kind::Interval) => straight("interval_pl"),
-        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => straight("interval_pl"),
+        (Kind::Time, Kind::Interval) => straight("time_pl_interval*"),
+        (Kind::Interval, Kind::Time) => commuted("time_pl_interval*"),
+        (Kind::Interval, Kind::Interval) => straight("interval_pl*"),
+        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => straight("interval_pl*"),
         (Kind::Date, open) | (open, Kind::Date) | (Kind::Time, open) | (open, Kind::Time) if open.is_open() => {
             plan_err!(
                 "operator is not unique: {} + text; write the type, as in interval '1 day'",
@@ -280,18 +280,18 @@ fn plus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<Expr>
 /// The function of a difference. A text takes the type of the other side.
 fn minus(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<&'static str>> {
     Ok(Some(match (left, right) {
-        (Kind::Date, Kind::Date) => "date_mi",
-        (Kind::Date, open) | (open, Kind::Date) if open.is_open() => "date_mi",
-        (Kind::Date, Kind::Integer) => "date_mii",
-        (left, Kind::Interval) if left.is_moment() => "timestamp_mi_interval",
-        (left, right) if left.is_moment() && right.is_moment() => "timestamp_mi",
-        (Kind::Timestamp | Kind::Timestamptz, open) if open.is_open() => "timestamp_mi",
-        (open, Kind::Timestamp | Kind::Timestamptz) if open.is_open() => "timestamp_mi",
-        (Kind::Time, Kind::Interval) => "time_mi_interval",
-        (Kind::Time, Kind::Time) => "time_mi_time",
-        (Kind::Time, open) | (open, Kind::Time) if open.is_open() => "time_mi_time",
-        (Kind::Interval, Kind::Interval) => "interval_mi",
-        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => "interval_mi",
+        (Kind::Date, Kind::Date) => "date_mi*",
+        (Kind::Date, open) | (open, Kind::Date) if open.is_open() => "date_mi*",
+        (Kind::Date, Kind::Integer) => "date_mii*",
+        (left, Kind::Interval) if left.is_moment() => "timestamp_mi_interval*",
+        (left, right) if left.is_moment() && right.is_moment() => "timestamp_mi*",
+        (Kind::Timestamp | Kind::Timestamptz, open) if open.is_open() => "timestamp_mi*",
+        (open, Kind::Timestamp | Kind::Timestamptz) if open.is_open() => "timestamp_mi*",
+        (Kind::Time, Kind::Interval) => "time_mi_interval*",
+        (Kind::Time, Kind::Time) => "time_mi_time*",
+        (Kind::Time, open) | (open, Kind::Time) if open.is_open() => "time_mi_time*",
+        (Kind::Interval, Kind::Interval) => "interval_mi*",
+        (Kind::Interval, open) | (open, Kind::Interval) if open.is_open() => "interval_mi*",
         _ => {
             no_operator(operands, left, right)?;
             return Ok(None);
@@ -305,7 +305,7 @@ fn multiply(operands: &Operands<'_>, left: Kind, right: Kind) -> Result<Option<E
         (factor, Kind::Interval) if is_factor(factor) => (operands.right, operands.left),
         _ => return no_operator(operands, left, right),
     };
-    call("interval_mul", vec![interval.clone(), factor.clone()]).map(Some)
+    call("interval_mul*", vec![interval.clone(), factor.clone()]).map(Some)
 }
 
 fn comparison(op: &BinaryOperator) -> Option<Operator> {
@@ -326,7 +326,7 @@ fn compare(operands: &Operands<'_>, op: Operator, left: Kind, right: Kind) -> Re
         if !is_interval(left) || !is_interval(right) {
             return no_operator(operands, left, right);
         }
-        let key = |operand: &Expr| call("interval_cmp_value", vec![operand.clone()]);
+        let key = |operand: &Expr| call("interval_cmp_value*", vec![operand.clone()]);
         return Ok(Some(binary_expr(key(operands.left)?, op, key(operands.right)?)));
     }
     let typed = |operand: &Expr, other: &DataType| match operand {

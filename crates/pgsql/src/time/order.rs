@@ -13,7 +13,7 @@ fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
 }
 
 fn key(expression: Expr) -> Result<Expr> {
-    call("interval_cmp_value", vec![expression])
+    call("interval_cmp_value*", vec![expression])
 }
 
 /// `node` so that intervals are ordered by their length. Refused where their parts would distinguish intervals of equal

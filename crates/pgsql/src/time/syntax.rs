@@ -24,7 +24,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         Expr::Function(function) => of_function(function)?,
         // DataFusion's planner would put the sign before the first part alone.
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
-            Some(call("interval_um", vec![(**expr).clone()]))
+            Some(call("interval_um*", vec![(**expr).clone()]))
         }
         _ => None,
     };
@@ -191,7 +191,7 @@ fn relative(name: &str, word: &str) -> Result<Expr> {
         "yesterday" => -1,
         _ => 0,
     };
-    let day = call("date_pli", vec![call("current_date", Vec::new()), number(days)]);
+    let day = call("date_pli*", vec![call("current_date", Vec::new()), number(days)]);
     Ok(if name == "date" { day } else { call(name, vec![day]) })
 }
 

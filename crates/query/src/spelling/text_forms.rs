@@ -3,7 +3,7 @@
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// `tokens` with literals joined that a line break parts, `substring(a SIMILAR b ESCAPE c)` as
-/// `substring(a FROM b FOR c)`, and `trim(FROM a)` as `trim(a)`.
+/// `substring(a FROM b FOR c)`, `trim(both FROM a)` as `trim(both a)`, and `U&'…' UESCAPE '!'` as its text.
 pub(crate) fn with_text_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     with_interval_digits(substituted(joined(tokens)))
 }
@@ -44,7 +44,6 @@ fn is_word(token: &Token, word: &str) -> bool {
 
 /// `interval(3) '…'` as a cast, since the parser leaves out the digits.
 fn with_interval_digits(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_gap = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let mut spelt: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for token in tokens {
         if matches!(token.token, Token::SingleQuotedString(_))
@@ -76,14 +75,14 @@ fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut substituted: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // For each parenthesis that is open: whether it is one of `substring`.
     let mut open = Vec::new();
-    let mut last = [Token::EOF, Token::EOF, Token::EOF];
+    let mut last = [Token::EOF, Token::EOF];
     for mut token in tokens {
         if matches!(token.token, Token::Whitespace(_)) {
             substituted.push(token);
             continue;
         }
         match &token.token {
-            Token::LParen => open.push(is_word(&last[2], "substring")),
+            Token::LParen => open.push(is_word(&last[1], "substring")),
             Token::RParen => {
                 open.pop();
             }
@@ -93,21 +92,60 @@ fn substituted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             word if open.last() == Some(&true) && is_word(word, "escape") => {
                 token.token = Token::make_keyword("FOR");
             }
-            word if is_word(word, "from") && last[2] == Token::LParen && is_word(&last[1], "trim") => continue,
-            word if is_word(word, "from")
-                && ["both", "leading", "trailing"].iter().any(|side| is_word(&last[2], side))
-                && last[1] == Token::LParen
-                && is_word(&last[0], "trim") =>
-            {
-                continue;
+            word if is_word(word, "from") && last[1] == Token::LParen && is_word(&last[0], "trim") => continue,
+            word if is_word(word, "from") && last[0] == Token::LParen && is_side(&last[1]) => continue,
+            Token::SingleQuotedString(escape) if is_word(&last[1], "uescape") => {
+                if let Some(text) = unescaped(&last[0], escape) {
+                    while substituted.last().is_some_and(|token| !matches!(token.token, Token::UnicodeStringLiteral(_)))
+                    {
+                        substituted.pop();
+                    }
+                    substituted.pop();
+                    token.token = Token::SingleQuotedString(text);
+                }
             }
             _ => {}
         }
-        last.rotate_left(1);
-        last[2] = token.token.clone();
+        last.swap(0, 1);
+        last[1] = token.token.clone();
         substituted.push(token);
     }
     substituted
+}
+
+fn is_side(token: &Token) -> bool {
+    ["both", "leading", "trailing"].iter().any(|side| is_word(token, side))
+}
+
+/// The text of `U&'…'`, whose escapes are not those with a backslash but begin with `escape`.
+fn unescaped(literal: &Token, escape: &str) -> Option<String> {
+    let Token::UnicodeStringLiteral(text) = literal else { return None };
+    let mut characters = escape.chars();
+    let (Some(escape), None) = (characters.next(), characters.next()) else { return None };
+    if escape.is_ascii_hexdigit() || escape.is_whitespace() || matches!(escape, '+' | '\'' | '"') {
+        return None;
+    }
+    let mut unescaped = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        if character != escape {
+            unescaped.push(character);
+            continue;
+        }
+        let digits = match rest.as_str() {
+            doubled if doubled.starts_with(escape) => {
+                unescaped.push(escape);
+                rest.next();
+                continue;
+            }
+            long if long.starts_with('+') => long.get(1..7)?,
+            short => short.get(..4)?,
+        };
+        unescaped.push(char::from_u32(u32::from_str_radix(digits, 16).ok()?)?);
+        let taken = digits.len() + usize::from(rest.as_str().starts_with('+'));
+        rest = rest.as_str()[taken..].chars();
+    }
+    Some(unescaped)
 }
 
 #[cfg(test)]
@@ -130,5 +168,7 @@ mod tests {
         assert_eq!(rewritten("f(a SIMILAR TO 'x' ESCAPE '#')"), "f(a SIMILAR TO 'x' ESCAPE '#')");
         assert_eq!(rewritten("trim(FROM ' a ')"), "trim( ' a ')");
         assert_eq!(rewritten("trim('x' FROM ' a ')"), "trim('x' FROM ' a ')");
+        assert_eq!(rewritten("trim(both FROM ' a ')"), "trim(both  ' a ')");
+        assert_eq!(rewritten("U&'d!0061t!+000061!!' UESCAPE '!'"), "'data!'");
     }
 }

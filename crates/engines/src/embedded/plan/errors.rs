@@ -23,6 +23,9 @@ const TRY_CAST: &str = "TRY_CAST(x AS type) gives NULL where a value does not fi
 /// Where the forms and functions of the SQL are listed.
 const WHICH_SQL: &str = "The SQL is PostgreSQL's; what differs is on the page \"Which SQL is this\" (docs/sql.md).";
 
+/// How the text begins of a plan that lacks what its steps need.
+const PLAN_OF_STEPS: &str = "Plan: [";
+
 /// What a caller of `database` reads of `error`.
 pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
     if let Some(error) = said_by_ours(error) {
@@ -35,6 +38,11 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
     let invalid = |text: &str| Error::new(ErrorKind::InvalidArguments, clean(text, database));
     match error.find_root() {
         DataFusionError::SchemaError(error, _) => of_schema(error, database),
+        DataFusionError::Plan(text) if text.starts_with(PLAN_OF_STEPS) => {
+            tracing::error!(plan = text, "a plan was refused by DataFusion's last check");
+            Error::new(ErrorKind::InvalidArguments, "this combination of clauses cannot be run")
+                .with_hint("Put the innermost part into a query of WITH, or leave out ORDER BY within it.")
+        }
         DataFusionError::Plan(text) | DataFusionError::Configuration(text) => invalid(text),
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
         DataFusionError::NotImplemented(text) => {
@@ -108,7 +116,9 @@ fn unknown_column(field: &Column, valid_fields: &[Column]) -> Error {
         let message = format!("there is no table or alias {relation:?} at {relation}.{}", field.name());
         return Error::new(ErrorKind::InvalidArguments, message).with_choices(relations);
     }
-    let names: Vec<&str> = of_relation.iter().map(|column| column.name()).collect();
+    // Columns of ours have a mark that no caller can write.
+    let names: Vec<&str> =
+        of_relation.iter().map(|column| column.name()).filter(|name| !name.contains('\u{1}')).collect();
     let mut choices = nearest(field.name(), names.iter().copied());
     for name in names {
         if choices.len() < COLUMNS_SHOWN_MAX && !choices.iter().any(|choice| choice == name) {

@@ -1,6 +1,7 @@
 //! From a statement to a plan that is ready to run.
 
 mod bytes;
+mod catalogs;
 mod errors;
 mod explain;
 mod functions;
@@ -35,6 +36,7 @@ use tidegate_query::{Plan, Rows, Statement};
 
 use crate::embedded::lanes::Lane;
 
+pub(crate) use catalogs::SystemCatalogs;
 pub(crate) use errors::error_of;
 pub(crate) use functions::watched;
 pub(crate) use guard::Wanted;
@@ -93,6 +95,7 @@ pub(crate) async fn plan(
     lane: Lane,
     wanted: Wanted,
 ) -> Result<EmbeddedPlan, Error> {
+    let tables = tables.with_catalogs(&statement)?;
     let session = watched(sessions.session(&tables), &wanted);
     let logical = optimized(&statement, &session, &tables).await?;
     let mut plan = ready(logical, session, &tables, lane, wanted).await?;
@@ -181,11 +184,22 @@ fn named_as_they_are(
     names::check(&ast)?;
     let mut columns = Vec::new();
     for reference in tables_of(statement, session, |reference| scope.lacks(reference), scope.database())? {
-        columns.push(scope.columns(&reference)?);
+        let schema = scope.columns(&reference)?;
+        columns.push((reference, schema));
     }
-    let names = columns.iter().flat_map(|schema| schema.fields().iter().map(|field| field.name().as_str()));
+    let names = columns.iter().flat_map(|(_, schema)| schema.fields().iter().map(|field| field.name().as_str()));
     identifiers::resolve_case(&mut ast, names);
-    tidegate_pgsql::rewrite(&mut ast).map_err(|error| error_of(&error, scope.database()))?;
+    let columns_of = |name: &ast::ObjectName| {
+        let parts: Vec<&str> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+        let (_, schema) = columns.iter().find(|(reference, _)| match (reference, parts.as_slice()) {
+            (TableReference::Bare { table }, [name]) => **table == **name,
+            (TableReference::Partial { schema, table }, [of, name]) => **schema == **of && **table == **name,
+            (TableReference::Full { schema, table, .. }, [_, of, name]) => **schema == **of && **table == **name,
+            _ => false,
+        })?;
+        Some(schema.fields().iter().map(|field| field.name().clone()).collect())
+    };
+    tidegate_pgsql::rewrite(&mut ast, &columns_of).map_err(|error| error_of(&error, scope.database()))?;
     Ok(DataFusionStatement::Statement(Box::new(ast)))
 }
 
@@ -202,9 +216,16 @@ pub(crate) fn tables_of(
 ) -> Result<Vec<TableReference>, Error> {
     let given = DataFusionStatement::Statement(Box::new(parsed(statement)?.clone()));
     let references = session.resolve_table_references(&given).map_err(|error| error_of(&error, database))?;
-    let functions = session.table_functions();
-    let is_table = |reference: &TableReference| !(functions.contains_key(reference.table()) && lacks(reference));
-    Ok(references.into_iter().filter(is_table).collect())
+    let (rows, scalars) = (session.table_functions(), session.scalar_functions());
+    let is_known = |name: &str| {
+        name == tidegate_pgsql::ROWS_FROM || rows.contains_key(name) || scalars.contains_key(&name.to_lowercase())
+    };
+    let is_function = |reference: &TableReference| match reference.schema() {
+        // The functions of PostgreSQL are in this schema, too.
+        Some("pg_catalog") => is_known(reference.table()) || reference.table() == "unnest",
+        _ => is_known(reference.table()) && lacks(reference),
+    };
+    Ok(references.into_iter().filter(|reference| !is_function(reference)).collect())
 }
 
 fn parsed(statement: &Statement) -> Result<&ast::Statement, Error> {
@@ -217,6 +238,10 @@ fn suit(session: &mut SessionState, logical: &LogicalPlan) -> Result<(), DataFus
     config = config.with_batch_size(literals::batch_rows(logical, session.config().batch_size())?);
     if order::is_seen(logical)? || order::is_counted(logical)? {
         config = config.with_target_partitions(1);
+    }
+    if order::joins_arrays(logical)? {
+        // What it would find out of the values of one side to leave out rows of the other does not fit arrays.
+        config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
     }
     *session.config_mut() = config;
     Ok(())

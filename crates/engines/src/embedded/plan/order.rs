@@ -7,7 +7,7 @@
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 /// Whether `plan` only chooses rows and computes from each by itself.
 pub(crate) fn is_seen(plan: &LogicalPlan) -> Result<bool> {
@@ -38,6 +38,19 @@ pub(crate) fn is_counted(plan: &LogicalPlan) -> Result<bool> {
         Ok(if counted { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(counted)
+}
+
+/// Whether rows are joined by the values of arrays.
+pub(crate) fn joins_arrays(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Join(join) = node {
+            let schema = join.left.schema();
+            found |= join.on.iter().any(|(left, _)| left.get_type(schema).is_ok_and(|kind| kind.is_nested()));
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// Whether a window goes along the rows as they come, like `row_number() OVER ()`.

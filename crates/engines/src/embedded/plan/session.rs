@@ -8,13 +8,14 @@ use datafusion::catalog::CatalogProviderList;
 use datafusion::common::Result;
 use datafusion::execution::object_store::DefaultObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionState, SessionStateBuilder, SessionStateDefaults};
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 use tidegate_core::Principal;
 
+use super::catalogs::SystemCatalogs;
 use super::functions::bounded;
 use super::tables::{CATALOG, Tables};
 use crate::embedded::engine::{Engine, EngineOptions};
@@ -58,7 +59,6 @@ impl Sessions {
             .with_optimizer_rules(tidegate_pgsql::optimizer_rules())
             .with_physical_optimizer_rules(tidegate_pgsql::physical_optimizer_rules())
             .with_scalar_functions(scalar_functions.clone())
-            .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
             .with_aggregate_functions(aggregate_functions.clone())
             .with_window_functions(window_functions.clone())
             .with_table_functions(tidegate_pgsql::table_functions())
@@ -74,14 +74,16 @@ impl Sessions {
     /// A session for one statement on `tables`, with memory of its own.
     pub(crate) fn session(&self, tables: &Tables) -> SessionState {
         let store = Arc::new(SharedStore(tables.snapshot.store().clone()));
-        self.session_of(&tables.viewer.principal, Arc::new(tables.clone()), store)
+        self.session_of(&tables.viewer.principal, Arc::new(tables.clone()), &tables.catalogs, store)
     }
 
-    /// A session for one statement of `principal` on the tables of `catalogs`, which read nothing but `store`.
+    /// A session for one statement of `principal` on the tables of `catalogs`, which read nothing but `store`, with the
+    /// functions of `system`.
     pub(crate) fn session_of(
         &self,
         principal: &Principal,
         catalogs: Arc<dyn CatalogProviderList>,
+        system: &SystemCatalogs,
         store: Arc<dyn ObjectStore>,
     ) -> SessionState {
         let registry = DefaultObjectStoreRegistry::new();
@@ -94,7 +96,7 @@ impl Sessions {
         // It knows the local file system from the start; ours takes its place, so that nothing else can be reached.
         environment.register_object_store(files_url().as_ref(), store);
         SessionStateBuilder::new_from_existing(self.base.clone())
-            .with_scalar_functions(self.scalar_functions.clone())
+            .with_scalar_functions(self.scalar_functions.iter().cloned().chain(system.functions()).collect())
             .with_aggregate_functions(self.aggregate_functions.clone())
             .with_window_functions(self.window_functions.clone())
             .with_runtime_env(Arc::new(environment))

@@ -11,8 +11,10 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{Result, TableReference};
 use tidegate_core::Error;
+use tidegate_pgsql::{Objects, Table};
+use tidegate_query::{Statement, TableEntry};
 
-use super::Scope;
+use super::{Scope, SystemCatalogs};
 use crate::embedded::barrier::{LimitedTable, Viewer};
 use crate::embedded::files::{FileTable, Files, Snapshot};
 use crate::embedded::scan::FileTableProvider;
@@ -29,9 +31,42 @@ pub(crate) struct Tables {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) files: Arc<Files>,
     pub(crate) viewer: Viewer,
+    /// Those that the statement reads ([`Tables::with_catalogs`]).
+    pub(crate) catalogs: SystemCatalogs,
 }
 
 impl Tables {
+    /// The same, with the catalogs that `statement` reads, of these tables as the viewer sees them.
+    ///
+    /// # Errors
+    /// `TooLarge` when they would be too large.
+    pub(crate) fn with_catalogs(self, statement: &Statement) -> Result<Self, Error> {
+        let catalogs = match SystemCatalogs::needs_of(statement) {
+            Some(needs) => SystemCatalogs::new(&needs, self.objects(), &self.database)?,
+            None => SystemCatalogs::default(),
+        };
+        Ok(Self { catalogs, ..self })
+    }
+
+    /// The tables and columns that the viewer may see, as it learns of them by the tools.
+    fn objects(&self) -> Objects {
+        let seen = self.viewer.catalog(&self.snapshot);
+        let columns = |entry: &TableEntry| {
+            let (_, table) = self.snapshot.find(&entry.name)?;
+            let table = table.as_ref().ok()?;
+            let view = self.viewer.view(&self.snapshot, table).ok()?;
+            Some(view.map_or_else(|| table.columns().clone(), |view| view.schema))
+        };
+        let table = |entry: &TableEntry| {
+            let mut table = Table::new(tidegate_pgsql::PUBLIC, &entry.name);
+            table.rows = entry.rows;
+            table.columns = columns(entry).map(|schema| schema.fields().to_vec()).unwrap_or_default();
+            table
+        };
+        let tables = seen.tables.iter().map(table).collect();
+        Objects::new(&*self.database, &self.viewer.principal.subject, tables)
+    }
+
     /// The name of the table that `reference` means, as callers write it.
     fn name_of(&self, reference: &TableReference) -> String {
         match reference.schema() {
@@ -64,8 +99,11 @@ impl Tables {
 
     /// The one place where a table becomes one that can be read. None where there is none, or where it must not be.
     fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        let name = self.without_public(name);
-        let (name, table) = self.snapshot.find(&name)?;
+        let bare = self.without_public(name);
+        let Some((name, table)) = self.snapshot.find(&bare) else {
+            let (schema, name) = name.split_once('.').map_or((None, name), |(schema, name)| (Some(schema), name));
+            return self.catalogs.relation(schema, name);
+        };
         let table = table.as_ref().ok()?.clone();
         let view = self.viewer.view(&self.snapshot, &table).ok()?;
         let whole = Arc::new(FileTableProvider::new(table, self.files.clone()));
@@ -86,6 +124,13 @@ impl Scope for Tables {
     }
 
     fn columns(&self, reference: &TableReference) -> Result<SchemaRef, Error> {
+        let name = self.name_of(reference);
+        if self.snapshot.find(&name).is_none() {
+            let schema = reference.schema().filter(|schema| **schema != *self.database);
+            if let Some(relation) = self.catalogs.relation(schema, reference.table()) {
+                return Ok(relation.schema());
+            }
+        }
         let table = self.table(reference)?;
         let view = self.viewer.view(&self.snapshot, &table)?;
         Ok(view.map_or_else(|| table.columns().clone(), |view| view.schema))

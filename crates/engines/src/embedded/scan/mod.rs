@@ -4,6 +4,7 @@
 mod convert;
 mod exact;
 mod failure;
+mod footer;
 mod provider;
 mod text_source;
 mod uuid;

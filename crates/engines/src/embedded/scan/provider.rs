@@ -10,7 +10,6 @@ use datafusion::common::{DFSchema, Result, Statistics};
 use datafusion::datasource::TableType;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{
     ArrowSource, FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
@@ -20,6 +19,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
+use super::footer::Footers;
 use super::text_source::TextSource;
 use super::uuid::UuidsAsText;
 use crate::embedded::files::{FileTable, Files, Shape};
@@ -73,12 +73,10 @@ impl FileTableProvider {
             Shape::ArrowFile => Arc::new(ArrowSource::new_file_source(schema)),
             Shape::ArrowStream => Arc::new(ArrowSource::new_stream_file_source(schema)),
             Shape::Parquet => {
-                let environment = state.runtime_env();
-                let store = environment.object_store(files_url())?;
-                let footers = environment.cache_manager.get_file_metadata_cache();
+                let footers = Footers::new(state.runtime_env(), files_url())?;
                 let source = ParquetSource::new(schema)
                     .with_table_parquet_options(state.default_table_options().parquet)
-                    .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, footers)));
+                    .with_parquet_file_reader_factory(Arc::new(footers));
                 Arc::new(source)
             }
         })

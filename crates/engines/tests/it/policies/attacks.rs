@@ -82,6 +82,12 @@ const STATEMENTS: &[&str] = &[
     "SELECT sum(1 / amount) FROM t WHERE id > 2",
     "SELECT coalesce(nullif(amount, 0), 1 / 0) FROM t",
     "SELECT * FROM t TABLESAMPLE BERNOULLI (50) REPEATABLE (1)",
+    "SELECT json_agg(t) FROM t",
+    "SELECT count(t), count(DISTINCT t), jsonb_agg(t.*) FILTER (WHERE 1 / amount > 0) FROM t",
+    "SELECT *, to_jsonb(t) ->> 'note' FROM t ORDER BY id",
+    "SELECT a.id, to_json(b), count(b) OVER () FROM t a LEFT JOIN t b ON a.id = b.id - 2 ORDER BY a.id",
+    "SELECT jsonb_path_query(to_jsonb(t), '$.* ? (@ == \"secret\")') FROM t",
+    "SELECT r.note FROM t, jsonb_to_record(to_jsonb(t)) AS r (note text, amount int) ORDER BY 1",
 ];
 
 fn both(masks: &[(&str, Mask)], threads: usize) -> (Folder, Folder, Limited, Limited) {

@@ -1,6 +1,7 @@
 //! Row policies: what a principal sees of a table, and that nothing tells of the rest.
 
 mod attacks;
+mod catalogs;
 mod copies;
 mod questions;
 mod shown;
@@ -56,27 +57,7 @@ impl Limited {
     }
 
     async fn ask(&self, sql: &str) -> Outcome {
-        let plan = match Statement::parse(sql, SqlDialect::DataFusion) {
-            Ok(statement) => self.database.plan(&statement, &self.principal).await,
-            Err(error) => Err(error),
-        };
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(error) => return Outcome { answer: Err(told(&error)), explain: None, estimates: None },
-        };
-        let explain = Some(plan.explain().await.unwrap());
-        let estimates = Some((plan.estimated_rows(), plan.estimated_bytes(), plan.is_blocking()));
-        let job = TestJob::start().await;
-        let mut stream = plan.run(&job.job).await.unwrap().batches;
-        let mut batches = Vec::new();
-        let answer = loop {
-            match soon("a batch", stream.next()).await {
-                None => break Ok(lines(&batches)),
-                Some(Ok(batch)) => batches.push(batch),
-                Some(Err(error)) => break Err(told(&error)),
-            }
-        };
-        Outcome { answer, explain, estimates }
+        ask(&self.database, sql, &self.principal).await
     }
 
     async fn rows(&self, sql: &str) -> String {
@@ -94,6 +75,31 @@ impl Limited {
         let columns = self.database.columns(table, &self.principal).await.unwrap();
         columns.iter().map(|column| format!("{} {}", column.name, column.type_name)).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// What comes of `sql` when `principal` asks `database`.
+async fn ask(database: &dyn Database, sql: &str, principal: &Principal) -> Outcome {
+    let plan = match Statement::parse(sql, SqlDialect::DataFusion) {
+        Ok(statement) => database.plan(&statement, principal).await,
+        Err(error) => Err(error),
+    };
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => return Outcome { answer: Err(told(&error)), explain: None, estimates: None },
+    };
+    let explain = Some(plan.explain().await.unwrap());
+    let estimates = Some((plan.estimated_rows(), plan.estimated_bytes(), plan.is_blocking()));
+    let job = TestJob::start().await;
+    let mut stream = plan.run(&job.job).await.unwrap().batches;
+    let mut batches = Vec::new();
+    let answer = loop {
+        match soon("a batch", stream.next()).await {
+            None => break Ok(lines(&batches)),
+            Some(Ok(batch)) => batches.push(batch),
+            Some(Err(error)) => break Err(told(&error)),
+        }
+    };
+    Outcome { answer, explain, estimates }
 }
 
 fn told(error: &Error) -> String {

@@ -59,6 +59,9 @@ async fn masks_show_what_they_say_and_everything_computes_with_that() {
     assert_eq!(limited.rows(&format!("SELECT id FROM orders WHERE tenant = '{north}'")).await, "1\n3");
     assert_eq!(limited.rows("SELECT count(*) FROM orders WHERE price > 0 OR price <= 0").await, "0");
     assert_eq!(limited.rows("SELECT count(DISTINCT tenant), max(phone) FROM orders").await, "2|*******444");
+    let row = format!(r#"{{"id":1,"tenant":"{north}","phone":"*******111","price":null}}"#);
+    assert_eq!(limited.rows("SELECT to_json(orders) FROM orders WHERE id = 1").await, row);
+    assert_eq!(limited.rows("SELECT to_json(o.*) FROM orders o WHERE id = 1").await, row);
     let mut hashes = [(north, "1,3"), (south, "2")];
     hashes.sort();
     let sorted = hashes.iter().map(|(_, ids)| *ids).collect::<Vec<_>>().join("\n");

@@ -41,7 +41,7 @@ pub(super) fn is_alphanumeric(character: char) -> bool {
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(super) struct Regex {
+pub(crate) struct Regex {
     root: Part,
     /// Finds where a match may begin.
     candidates: regex::Regex,
@@ -57,7 +57,7 @@ pub(super) type Captures = Vec<Option<(usize, usize)>>;
 
 /// The letters of flags: those that a pattern is read with, and whether `g` is among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Options {
+pub(crate) struct Options {
     flags: Flags,
     pub(super) is_global: bool,
 }
@@ -65,7 +65,7 @@ pub(super) struct Options {
 impl Options {
     /// # Errors
     /// For a letter that is no flag.
-    pub(super) fn parse(letters: &str) -> Result<Self> {
+    pub(crate) fn parse(letters: &str) -> Result<Self> {
         let mut options = Self::default();
         for letter in letters.chars() {
             if letter == 'g' {
@@ -85,7 +85,7 @@ impl Options {
 impl Regex {
     /// # Errors
     /// For a pattern that is none, or too large.
-    pub(super) fn new(pattern: &str, options: Options) -> Result<Self> {
+    pub(crate) fn new(pattern: &str, options: Options) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(invalid("regular expression is too complex"));
         }
@@ -116,7 +116,7 @@ impl Regex {
 
     /// # Errors
     /// When it takes too long.
-    pub(super) fn is_match(&self, text: &str) -> Result<bool> {
+    pub(crate) fn is_match(&self, text: &str) -> Result<bool> {
         if self.translation.is_exact {
             return Ok(self.candidates.is_match(text));
         }

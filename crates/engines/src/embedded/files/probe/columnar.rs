@@ -35,14 +35,14 @@ pub(super) fn probe_parquet(file: File) -> Result<Probed, String> {
     let as_bytes = without_metadata(&transform_schema_to_view(&schema));
     let schema = Arc::new(with_text(&as_bytes, about.schema_descr()));
     check_names(&schema)?;
-    // Of bytes that are read as text nothing is known as text.
+    // Of bytes that are read as text nothing is known as text; and the bounds of floating-point columns leave NaN out.
     let statistics = DFParquetMetadata::statistics_from_parquet_metadata(&metadata, &Arc::new(as_bytes.clone()))
         .ok()
         .filter(|_| schema.fields().len() <= STATISTICS_COLUMNS_MAX)
         .map(|mut statistics| {
             let fields = schema.fields().iter().zip(as_bytes.fields());
             for ((text, bytes), column) in fields.zip(&mut statistics.column_statistics) {
-                if text.data_type() != bytes.data_type() {
+                if text.data_type() != bytes.data_type() || text.data_type().is_floating() {
                     *column = ColumnStatistics::new_unknown();
                 }
             }

@@ -40,15 +40,6 @@ pub(super) fn padded(args: &ScalarFunctionArgs) -> Option<f64> {
     Some(integers(args, 1)?.iter().flatten().map(|length| length.max(0) as f64 * 4.0).sum())
 }
 
-/// `array_resize(array, length, value)`.
-pub(super) fn resized(args: &ScalarFunctionArgs) -> Option<f64> {
-    let value = texts(args, 2).unwrap_or(Sizes::Constant(0.0));
-    let bytes = |(row, length): (usize, Option<i64>)| {
-        length.unwrap_or(0).max(0) as f64 * (VALUE_BYTES + value.at(row)).max(4.0)
-    };
-    Some(integers(args, 1)?.iter().enumerate().map(bytes).sum())
-}
-
 /// `replace(text, from, to)`: at most each character becomes the longest `to`.
 pub(super) fn replaced(args: &ScalarFunctionArgs) -> Option<f64> {
     let from = match args.args.get(1)? {

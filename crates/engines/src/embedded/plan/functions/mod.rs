@@ -97,7 +97,6 @@ fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
     match name {
         "repeat" | "array_repeat" => (Some(bytes::repeated), None),
         "lpad" | "rpad" => (Some(bytes::padded), None),
-        "array_resize" => (Some(bytes::resized), None),
         "range" | "generate_series" => (Some(bytes::counted), None),
         "replace" => (Some(bytes::replaced), None),
         "regexp_like"
@@ -106,8 +105,8 @@ fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
         | "regexp_split_to_array"
         | "regexp_split_to_table*"
         | "regexp_substr"
-        | "regex_match"
-        | "regex_imatch" => (None, Some(patterns::of_regex)),
+        | "regex_match*"
+        | "regex_imatch*" => (None, Some(patterns::of_regex)),
         "regexp_replace" => (Some(bytes::replaced), Some(rehearsal::of_replace)),
         "regexp_count" => (None, Some(rehearsal::of_count)),
         "regexp_instr" => (None, Some(rehearsal::of_instr)),
@@ -118,7 +117,7 @@ fn costs_of(name: &str) -> (Option<Bytes>, Option<Steps>) {
         "to_char" => (Some(bytes::formatted), None),
         "levenshtein" => (None, Some(steps::compared)),
         "btrim" | "ltrim" | "rtrim" => (None, Some(steps::trimmed)),
-        "text_like" => (None, Some(steps::liked)),
+        "text_like*" => (None, Some(steps::liked)),
         "strpos" => (None, Some(steps::sought)),
         "array_has_all" => (None, Some(steps::matched)),
         "array_has_any" => (None, Some(steps::matched_any)),

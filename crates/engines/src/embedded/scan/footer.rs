@@ -1,0 +1,129 @@
+//! Footers of Parquet files without the bounds of floating-point columns.
+//!
+//! Writers leave NaN out of them (parquet-format, `ColumnOrder`), while PostgreSQL has it as larger than all numbers:
+//! a part of a file would be skipped for `d > 1` or for the largest values though it holds NaN.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::common::Result;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
+use datafusion::datasource::physical_plan::parquet::{CachedParquetFileReaderFactory, CachedParquetMetaData};
+use datafusion::execution::cache::cache_manager::{CachedFileMetadataEntry, FileMetadataCache};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use object_store::ObjectMeta;
+use parquet::arrow::arrow_reader::ArrowReaderOptions;
+use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::basic::{LogicalType, Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+
+/// Makes readers whose footers have no bounds of floating-point columns.
+#[derive(Debug)]
+pub(super) struct Footers {
+    cached: CachedParquetFileReaderFactory,
+    cache: Arc<FileMetadataCache>,
+}
+
+impl Footers {
+    /// Of the files in the store at `url`; footers are kept where `environment` keeps them.
+    pub(super) fn new(environment: &RuntimeEnv, url: ObjectStoreUrl) -> Result<Self> {
+        let cache = environment.cache_manager.get_file_metadata_cache();
+        Ok(Self { cached: CachedParquetFileReaderFactory::new(environment.object_store(url)?, cache.clone()), cache })
+    }
+}
+
+impl ParquetFileReaderFactory for Footers {
+    fn create_reader(
+        &self,
+        partition_index: usize,
+        file: PartitionedFile,
+        metadata_size_hint: Option<usize>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<Box<dyn AsyncFileReader + Send>> {
+        let meta = file.object_meta.clone();
+        let inner = self.cached.create_reader(partition_index, file, metadata_size_hint, metrics)?;
+        Ok(Box::new(Reader { inner, meta, cache: self.cache.clone() }))
+    }
+}
+
+struct Reader {
+    inner: Box<dyn AsyncFileReader + Send>,
+    meta: ObjectMeta,
+    cache: Arc<FileMetadataCache>,
+}
+
+impl AsyncFileReader for Reader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
+        self.inner.get_bytes(range)
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
+        self.inner.get_byte_ranges(ranges)
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
+        async move {
+            let read = self.inner.get_metadata(options).await?;
+            if !has_floating_bounds(&read) {
+                return Ok(read);
+            }
+            let footer = Arc::new(without_floating_bounds(&read)?);
+            let kept = Arc::new(CachedParquetMetaData::new(footer.clone()));
+            self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(self.meta.clone(), kept));
+            Ok(footer)
+        }
+        .boxed()
+    }
+}
+
+fn is_floating(column: &ColumnChunkMetaData) -> bool {
+    matches!(column.column_type(), Type::FLOAT | Type::DOUBLE)
+        || matches!(column.column_descr().logical_type_ref(), Some(LogicalType::Float16))
+}
+
+fn has_floating_bounds(footer: &ParquetMetaData) -> bool {
+    let has_bounds = |column: &ColumnChunkMetaData| {
+        is_floating(column) && (column.statistics().is_some() || column.column_index_offset().is_some())
+    };
+    footer.row_groups().iter().flat_map(RowGroupMetaData::columns).any(has_bounds)
+        || footer.column_index().is_some_and(|index| index.iter().flatten().any(is_floating_index))
+}
+
+fn is_floating_index(index: &ColumnIndexMetaData) -> bool {
+    matches!(index, ColumnIndexMetaData::FLOAT(_) | ColumnIndexMetaData::DOUBLE(_))
+}
+
+fn without_floating_bounds(footer: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
+    let column = |column: &ColumnChunkMetaData| match is_floating(column) {
+        // The reader reads the bounds of pages by itself where it finds them.
+        true => {
+            let without_pages =
+                column.clone().into_builder().set_column_index_offset(None).set_column_index_length(None);
+            without_pages.clear_statistics().build()
+        }
+        false => Ok(column.clone()),
+    };
+    let group = |group: &RowGroupMetaData| {
+        let columns = group.columns().iter().map(column).collect::<Result<Vec<_>, _>>()?;
+        group.clone().into_builder().set_column_metadata(columns).build()
+    };
+    let groups = footer.row_groups().iter().map(group).collect::<Result<Vec<_>, _>>()?;
+    let index = footer.column_index().cloned().map(|mut index| {
+        for column in index.iter_mut().flatten().filter(|column| is_floating_index(column)) {
+            *column = ColumnIndexMetaData::NONE;
+        }
+        index
+    });
+    Ok(footer.clone().into_builder().set_row_groups(groups).set_column_index(index).build())
+}

@@ -1,0 +1,71 @@
+//! What the catalogs tell of a federated database: the tables of its members, each in a schema called like its member.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use futures::{FutureExt, StreamExt, stream};
+use tidegate_core::{Error, ErrorKind, Principal};
+use tidegate_pgsql::{Objects, Table, catalog_name};
+use tidegate_query::{Database, TableEntry};
+
+use super::member::MemberTable;
+
+/// Tables whose columns are asked for, for one statement.
+const TABLES_MAX: usize = 256;
+/// Tables whose columns are asked for at a time.
+const PARALLEL: usize = 4;
+
+/// Whether `parts` name a catalog, and no table of a member.
+pub(super) fn is_catalog(parts: &[String], members: &BTreeMap<String, Arc<dyn Database>>) -> bool {
+    match parts {
+        [name] => catalog_name(None, name).is_some(),
+        [schema, name] => !members.contains_key(schema) && catalog_name(Some(schema), name).is_some(),
+        _ => false,
+    }
+}
+
+/// The tables that `principal` may see, with their columns where `with_columns` says so.
+///
+/// # Errors
+/// `TooLarge` when columns are wanted of more tables than can be asked for.
+pub(super) async fn objects(
+    database: &str,
+    members: &BTreeMap<String, Arc<dyn Database>>,
+    principal: &Principal,
+    with_columns: bool,
+) -> Result<Objects, Error> {
+    let asked = members.values().map(|member| async move { (member, member.catalog(principal).await) });
+    let mut entries = Vec::new();
+    for (member, catalog) in join_all(asked).await {
+        // A member that is away takes its own tables along, and no others.
+        let Ok(catalog) = catalog else { continue };
+        entries.extend(catalog.tables.iter().map(|entry| (member.clone(), entry.clone())));
+    }
+    if with_columns && entries.len() > TABLES_MAX {
+        let message = format!(
+            "the catalogs would tell of the columns of {} tables; at most {TABLES_MAX} are possible",
+            entries.len()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message)
+            .with_hint("Use the tool get_schema, which tells of one table at a time."));
+    }
+    let mut tables = Vec::new();
+    for (member, entry) in entries {
+        tables.push(table(member, entry, principal, with_columns).boxed());
+    }
+    let tables = stream::iter(tables).buffered(PARALLEL).collect().await;
+    Ok(Objects::new(database, &principal.subject, tables))
+}
+
+async fn table(member: Arc<dyn Database>, entry: TableEntry, principal: &Principal, with_columns: bool) -> Table {
+    let mut table = Table::new(member.name(), &entry.name);
+    table.rows = entry.rows;
+    // What is said of files is what they are, and no comment of anybody.
+    table.comment = entry.comment.filter(|_| member.kind() != "files");
+    // One that cannot be read has no columns.
+    if with_columns && let Ok(loaded) = MemberTable::load(member, &entry.name, principal).await {
+        table.columns = loaded.schema.fields().to_vec();
+    }
+    table
+}

@@ -1,0 +1,78 @@
+//! `lag` and `lead` whose offset is a column; those of literals are DataFusion's.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
+use arrow::compute::interleave;
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::common::{Result, plan_err};
+use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::{
+    PartitionEvaluator, Signature, Volatility, WindowFunctionDefinition, WindowUDF, WindowUDFImpl,
+};
+
+/// `lag(value, offset)`, or `lead`, whose offset is any expression.
+pub(super) fn shift(is_ahead: bool) -> WindowFunctionDefinition {
+    let function = Shift { is_ahead, signature: Signature::user_defined(Volatility::Immutable) };
+    WindowFunctionDefinition::WindowUDF(Arc::new(WindowUDF::from(function)))
+}
+
+/// The value of the row that lies so many rows before or after.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Shift {
+    is_ahead: bool,
+    signature: Signature,
+}
+
+impl WindowUDFImpl for Shift {
+    fn name(&self) -> &str {
+        if self.is_ahead { "lead" } else { "lag" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [value, _] => Ok(vec![value.clone(), DataType::Int64]),
+            _ => plan_err!("{} takes a value and an offset", self.name()),
+        }
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
+        match args.get_input_field(0) {
+            Some(field) => Ok(Field::clone(&field).with_name(args.name()).with_nullable(true).into()),
+            None => plan_err!("{} takes a value", self.name()),
+        }
+    }
+
+    fn partition_evaluator(&self, _: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        Ok(Box::new(ShiftEvaluator { is_ahead: self.is_ahead }))
+    }
+}
+
+#[derive(Debug)]
+struct ShiftEvaluator {
+    is_ahead: bool,
+}
+
+impl PartitionEvaluator for ShiftEvaluator {
+    fn evaluate_all(&mut self, values: &[ArrayRef], num_rows: usize) -> Result<ArrayRef> {
+        let (value, offsets) = (&values[0], values[1].as_primitive::<Int64Type>());
+        let nulls = new_null_array(value.data_type(), 1);
+        let null = (1, 0);
+        let rows = (0..num_rows).map(|row| {
+            if offsets.is_null(row) {
+                return null;
+            }
+            let offset = i128::from(offsets.value(row));
+            let place = i128::try_from(row).map(|row| if self.is_ahead { row + offset } else { row - offset });
+            match place.ok().and_then(|place| usize::try_from(place).ok()).filter(|place| *place < num_rows) {
+                Some(place) => (0, place),
+                None => null,
+            }
+        });
+        Ok(interleave(&[value.as_ref(), nulls.as_ref()], &rows.collect::<Vec<_>>())?)
+    }
+}

@@ -1,0 +1,197 @@
+//! What the functions of the catalogs have in common: a value of what the caller may see, for each row.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+
+use super::objects::Objects;
+use crate::cast::is_text;
+
+/// The type of an argument or a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Flag,
+    Texts,
+    /// A name as text, or an oid.
+    Reference,
+    /// A value of any type.
+    Any,
+    /// An element of an array, and its position.
+    Element,
+}
+
+impl Kind {
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Text | Self::Reference | Self::Any => DataType::Utf8,
+            Self::Number => DataType::Int64,
+            Self::Flag => DataType::Boolean,
+            Self::Element => {
+                let field = |name: &str| Field::new(name, DataType::Int64, true);
+                DataType::Struct(vec![field("x"), field("n")].into())
+            }
+            Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
+        }
+    }
+
+    /// The type that an argument of the type `given` is handed over with.
+    fn coerced(self, given: &DataType) -> Option<DataType> {
+        match self {
+            Self::Any => Some(given.clone()),
+            _ if given.is_null() => Some(self.data_type()),
+            Self::Reference if given.is_integer() => Some(DataType::Int64),
+            Self::Text | Self::Reference if is_text(given) => Some(DataType::Utf8),
+            // A literal without a type is read as a number.
+            Self::Number if given.is_integer() || is_text(given) => Some(DataType::Int64),
+            Self::Flag if *given == DataType::Boolean => Some(DataType::Boolean),
+            _ => None,
+        }
+    }
+}
+
+type Run = fn(&Objects, &[ScalarValue]) -> Result<ScalarValue>;
+
+/// A function of the catalogs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CatalogFunction {
+    name: &'static str,
+    params: &'static [Kind],
+    /// Of the parameters, how many must be given.
+    required: usize,
+    returns: Kind,
+    /// Whether NULL in is NULL out.
+    is_strict: bool,
+    run: Run,
+}
+
+impl CatalogFunction {
+    pub(super) const fn new(name: &'static str, params: &'static [Kind], returns: Kind, run: Run) -> Self {
+        Self { name, params, required: params.len(), returns, is_strict: true, run }
+    }
+
+    /// It takes `required` arguments or more.
+    pub(super) const fn from(mut self, required: usize) -> Self {
+        self.required = required;
+        self
+    }
+
+    /// It computes something of NULL too.
+    pub(super) const fn lenient(mut self) -> Self {
+        self.is_strict = false;
+        self
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The function over `objects`.
+    pub(super) fn over(self, objects: &Arc<Objects>) -> ScalarUDF {
+        let signature = Signature::user_defined(Volatility::Stable);
+        ScalarUDF::new_from_impl(Bound { function: self, objects: objects.clone(), signature })
+    }
+
+    fn value(&self, objects: &Objects, args: &[ScalarValue]) -> Result<ScalarValue> {
+        if self.is_strict && args.iter().any(ScalarValue::is_null) {
+            return ScalarValue::try_from(self.returns.data_type());
+        }
+        (self.run)(objects, args)
+    }
+}
+
+/// A function over the objects of one caller.
+#[derive(Debug)]
+struct Bound {
+    function: CatalogFunction,
+    objects: Arc<Objects>,
+    signature: Signature,
+}
+
+impl PartialEq for Bound {
+    fn eq(&self, other: &Self) -> bool {
+        self.function.name == other.function.name && Arc::ptr_eq(&self.objects, &other.objects)
+    }
+}
+
+impl Eq for Bound {}
+
+impl Hash for Bound {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Bound {
+    fn name(&self) -> &str {
+        self.function.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.function.returns.data_type())
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let CatalogFunction { name, params, required, .. } = self.function;
+        if given.len() < required || given.len() > params.len() {
+            return plan_err!("{name} takes {required} to {} arguments, not {}", params.len(), given.len());
+        }
+        let coerced = params.iter().zip(given).map(|(param, given)| match param.coerced(given) {
+            Some(data_type) => Ok(data_type),
+            None => plan_err!("{name} takes no {}", super::types::name_of(given)),
+        });
+        coerced.collect()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant: Option<Vec<ScalarValue>> = args
+            .args
+            .iter()
+            .map(|arg| match arg {
+                ColumnarValue::Scalar(value) => Some(value.clone()),
+                ColumnarValue::Array(_) => None,
+            })
+            .collect();
+        if let Some(values) = constant {
+            return Ok(ColumnarValue::Scalar(self.function.value(&self.objects, &values)?));
+        }
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let value = |row: usize| {
+            let values = arrays.iter().map(|array| ScalarValue::try_from_array(array, row));
+            self.function.value(&self.objects, &values.collect::<Result<Vec<_>>>()?)
+        };
+        if args.number_rows == 0 {
+            let none = ScalarValue::try_from(self.function.returns.data_type())?.to_array_of_size(0)?;
+            return Ok(ColumnarValue::Array(none));
+        }
+        let values = (0..args.number_rows).map(value).collect::<Result<Vec<_>>>()?;
+        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(values)?))
+    }
+}
+
+/// The text that `value` is, empty where it is none.
+pub(super) fn text_of(value: Option<&ScalarValue>) -> &str {
+    value.and_then(|value| value.try_as_str().flatten()).unwrap_or_default()
+}
+
+/// The number that `value` is, if it is one.
+pub(super) fn number_of(value: Option<&ScalarValue>) -> Option<i64> {
+    match value {
+        Some(ScalarValue::Int64(number)) => *number,
+        _ => None,
+    }
+}
+
+pub(super) fn text(value: impl Into<String>) -> ScalarValue {
+    ScalarValue::Utf8(Some(value.into()))
+}
+
+pub(super) const NO_TEXT: ScalarValue = ScalarValue::Utf8(None);

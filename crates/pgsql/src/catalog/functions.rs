@@ -1,0 +1,196 @@
+//! The functions of the catalogs.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::logical_expr::ScalarUDF;
+
+use super::function::Kind::{Any, Element, Flag, Number, Reference, Text, Texts};
+use super::function::{CatalogFunction, Kind, NO_TEXT, number_of, text, text_of};
+use super::objects::{OWNER, Objects, PUBLIC};
+use super::{oid, privilege, reference, settings, system, types};
+
+/// Functions that tell the same of every session.
+const OF_SESSION: &[CatalogFunction] = &[
+    CatalogFunction::new("version", &[], Text, |_, _| {
+        Ok(text(format!("PostgreSQL {} (Tidegate {})", settings::VERSION, env!("CARGO_PKG_VERSION"))))
+    }),
+    CatalogFunction::new("current_schema", &[], Text, |_, _| Ok(text(PUBLIC))),
+    CatalogFunction::new("current_schemas", &[Flag], Texts, |_, args| {
+        let implied = matches!(args, [ScalarValue::Boolean(Some(true))]).then_some(super::PG_CATALOG);
+        let schemas: Vec<ScalarValue> = implied.into_iter().chain([PUBLIC]).map(text).collect();
+        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&schemas, &DataType::Utf8)))
+    }),
+    CatalogFunction::new("current_database", &[], Text, |objects, _| Ok(text(&objects.database))),
+    CatalogFunction::new("current_catalog", &[], Text, |objects, _| Ok(text(&objects.database))),
+    CatalogFunction::new("current_user", &[], Text, |objects, _| Ok(text(&objects.user))),
+    CatalogFunction::new("current_role", &[], Text, |objects, _| Ok(text(&objects.user))),
+    CatalogFunction::new("session_user", &[], Text, |objects, _| Ok(text(&objects.user))),
+    CatalogFunction::new("user", &[], Text, |objects, _| Ok(text(&objects.user))),
+    CatalogFunction::new("current_setting", &[Text, Flag], Text, |_, args| {
+        let name = text_of(args.first());
+        match settings::value_of(name) {
+            Some(value) => Ok(text(value)),
+            None if matches!(args.get(1), Some(ScalarValue::Boolean(Some(true)))) => Ok(NO_TEXT),
+            None => exec_err!("unrecognized configuration parameter \"{name}\"; pg_settings has those that there are"),
+        }
+    })
+    .from(1),
+    CatalogFunction::new("pg_is_in_recovery", &[], Flag, |_, _| Ok(flag(false))),
+    CatalogFunction::new("pg_client_encoding", &[], Text, |_, _| Ok(text("UTF8"))),
+    CatalogFunction::new("getdatabaseencoding", &[], Text, |_, _| Ok(text("UTF8"))),
+    CatalogFunction::new("pg_encoding_to_char", &[Number], Text, |_, args| {
+        Ok(text(if number_of(args.first()) == Some(6) { "UTF8" } else { "" }))
+    }),
+    CatalogFunction::new("pg_my_temp_schema", &[], Number, |_, _| Ok(0_i64.into())),
+    CatalogFunction::new("pg_is_other_temp_schema", &[Number], Flag, |_, _| Ok(flag(false))),
+];
+
+/// Functions of types and names.
+const OF_NAMES: &[CatalogFunction] = &[
+    CatalogFunction::new("format_type", &[Number, Number], Text, |_, args| {
+        let name = |oid| text(types::format_type(oid, number_of(args.get(1))));
+        Ok(number_of(args.first()).map_or(NO_TEXT, name))
+    })
+    .lenient(),
+    CatalogFunction::new("pg_type_is_visible", &[Number], Flag, |_, args| {
+        let found = number_of(args.first()).and_then(types::by_oid);
+        Ok(ScalarValue::Boolean(found.map(|_| true)))
+    }),
+    CatalogFunction::new("pg_table_is_visible", &[Number], Flag, |objects, args| {
+        let table = number_of(args.first()).and_then(|oid| objects.by_oid(oid));
+        Ok(ScalarValue::Boolean(table.map(super::Table::is_visible)))
+    }),
+    CatalogFunction::new("to_regclass", &[Text], Number, |objects, args| {
+        Ok(ScalarValue::Int64(reference::class(objects, text_of(args.first())).map(|(oid, _)| oid)))
+    }),
+    CatalogFunction::new("to_regclass_name*", &[Text], Text, |objects, args| {
+        Ok(ScalarValue::Utf8(reference::class(objects, text_of(args.first())).map(|(_, name)| name)))
+    }),
+    CatalogFunction::new("to_regtype", &[Text], Number, |_, args| {
+        Ok(ScalarValue::Int64(types::by_name(text_of(args.first())).map(|known| known.oid)))
+    }),
+    CatalogFunction::new("to_regtype_name*", &[Text], Text, |_, args| {
+        Ok(ScalarValue::Utf8(types::by_name(text_of(args.first())).map(|known| known.sql_name.clone())))
+    }),
+    CatalogFunction::new("to_regnamespace", &[Text], Number, |objects, args| {
+        Ok(ScalarValue::Int64(objects.schemas.get(text_of(args.first())).copied()))
+    }),
+    // Clients call it for the columns of indexes, of which there are none.
+    CatalogFunction::new("_pg_expandarray", &[Any], Element, |_, _| {
+        exec_err!("_pg_expandarray(x) is not supported; write FROM unnest(x) WITH ORDINALITY AS t(x, n)")
+    }),
+    CatalogFunction::new("pg_size_pretty", &[Number], Text, |_, args| {
+        Ok(number_of(args.first()).map_or(NO_TEXT, |bytes| text(pretty_size(bytes))))
+    }),
+    CatalogFunction::new("regclass*", &[Reference], Number, reference::class_oid),
+    CatalogFunction::new("regclass_name*", &[Reference], Text, reference::class_name),
+    CatalogFunction::new("regtype*", &[Reference], Number, reference::type_oid),
+    CatalogFunction::new("regtype_name*", &[Reference], Text, reference::type_name),
+    CatalogFunction::new("regnamespace*", &[Reference], Number, reference::schema_oid),
+    CatalogFunction::new("regnamespace_name*", &[Reference], Text, reference::schema_name),
+    CatalogFunction::new("regrole*", &[Reference], Number, reference::role_oid),
+    CatalogFunction::new("regrole_name*", &[Reference], Text, reference::role_name),
+    CatalogFunction::new("pg_get_userbyid", &[Number], Text, |objects, args| {
+        Ok(text(match number_of(args.first()).unwrap_or_default() {
+            oid::OWNER => OWNER.to_owned(),
+            system::USER => objects.user.clone(),
+            other => format!("unknown (OID={other})"),
+        }))
+    }),
+    CatalogFunction::new("obj_description", &[Number, Text], Text, |objects, args| {
+        let table = number_of(args.first()).and_then(|oid| objects.by_oid(oid));
+        let of_classes = args.get(1).is_none_or(|catalog| text_of(Some(catalog)) == "pg_class");
+        Ok(ScalarValue::Utf8(table.filter(|_| of_classes).and_then(|table| table.comment.clone())))
+    })
+    .from(1),
+    CatalogFunction::new("has_table_privilege", &[Reference, Reference, Text], Flag, privilege::of_table).from(2),
+    CatalogFunction::new("has_any_column_privilege", &[Reference, Reference, Text], Flag, privilege::of_table).from(2),
+    CatalogFunction::new("has_column_privilege", &[Reference, Reference, Reference, Text], Flag, privilege::of_column)
+        .from(3),
+    CatalogFunction::new("has_schema_privilege", &[Reference, Reference, Text], Flag, privilege::of_schema).from(2),
+    CatalogFunction::new("has_database_privilege", &[Reference, Reference, Text], Flag, privilege::of_database).from(2),
+];
+
+/// Functions of things that there are none of, with their parameters, of which the first must be given.
+const OF_NOTHING: &[(&str, &[Kind])] = &[
+    ("col_description", &[Number, Number]),
+    ("pg_get_constraintdef", &[Number, Flag]),
+    ("pg_get_expr", &[Text, Number, Flag]),
+    ("pg_get_function_arguments", &[Number]),
+    ("pg_get_function_identity_arguments", &[Number]),
+    ("pg_get_function_result", &[Number]),
+    ("pg_get_functiondef", &[Number]),
+    ("pg_get_indexdef", &[Number, Number, Flag]),
+    ("pg_get_partkeydef", &[Number]),
+    ("pg_get_ruledef", &[Number, Flag]),
+    ("pg_get_serial_sequence", &[Text, Text]),
+    ("pg_get_statisticsobjdef_columns", &[Number]),
+    ("pg_get_triggerdef", &[Number, Flag]),
+    ("pg_get_viewdef", &[Reference, Any]),
+    ("shobj_description", &[Number, Text]),
+];
+
+/// Whether a function, an operator and so on is found without its schema: of those that there are none of.
+const OF_NO_SCHEMA: &[&str] = &[
+    "pg_collation_is_visible",
+    "pg_function_is_visible",
+    "pg_opclass_is_visible",
+    "pg_operator_is_visible",
+    "pg_relation_is_publishable",
+    "pg_statistics_obj_is_visible",
+];
+
+/// Functions of the bytes that a table has on disk.
+const OF_SIZES: &[&str] =
+    &["pg_database_size", "pg_indexes_size", "pg_relation_size", "pg_table_size", "pg_total_relation_size"];
+
+static ALL: LazyLock<Vec<CatalogFunction>> = LazyLock::new(|| {
+    let of_nothing =
+        OF_NOTHING.iter().map(|(name, params)| CatalogFunction::new(name, params, Text, |_, _| Ok(NO_TEXT)).from(1));
+    let of_no_schema = OF_NO_SCHEMA
+        .iter()
+        .map(|name| CatalogFunction::new(name, &[Number], Flag, |_, _| Ok(ScalarValue::Boolean(None))));
+    let of_sizes = OF_SIZES.iter().map(|name| CatalogFunction::new(name, &[Reference, Text], Number, size).from(1));
+    let fixed = OF_SESSION.iter().chain(OF_NAMES).copied();
+    fixed.chain(of_nothing).chain(of_no_schema).chain(of_sizes).collect()
+});
+
+fn size(_: &Objects, _: &[ScalarValue]) -> Result<ScalarValue> {
+    exec_err!("the size of a table is not known; use the tool list_tables, or SELECT count(*)")
+}
+
+/// Bytes as PostgreSQL writes them: `bytes` up to 10240, then the first unit in which there are less than 20480, rounded.
+fn pretty_size(bytes: i64) -> String {
+    const UNITS: &[&str] = &["kB", "MB", "GB", "TB", "PB"];
+    if bytes.unsigned_abs() < 10 * 1_024 {
+        return format!("{bytes} bytes");
+    }
+    // Halves of a kilobyte first, so that the last bit says how to round.
+    let mut halves = bytes / 512;
+    let mut units = UNITS.iter();
+    let mut unit = units.next().copied().unwrap_or_default();
+    for larger in units {
+        if halves.unsigned_abs() < 20 * 1_024 * 2 - 1 {
+            break;
+        }
+        halves /= 1_024;
+        unit = larger;
+    }
+    format!("{} {unit}", (halves + halves.signum()) / 2)
+}
+
+fn flag(value: bool) -> ScalarValue {
+    ScalarValue::Boolean(Some(value))
+}
+
+/// The functions of the catalogs, over what one caller may see.
+pub(crate) fn functions(objects: &Arc<Objects>) -> Vec<ScalarUDF> {
+    ALL.iter().map(|function| function.over(objects)).collect()
+}
+
+/// Whether `name`, in lower case, is one of these functions.
+pub(super) fn is_function(name: &str) -> bool {
+    ALL.iter().any(|function| function.name() == name)
+}

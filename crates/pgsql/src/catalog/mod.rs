@@ -1,0 +1,80 @@
+//! PostgreSQL's catalogs, `pg_catalog` and `information_schema`, over what one caller may see.
+//!
+//! An engine finds out what a statement asks of them ([`catalog_needs`]), lists the tables and columns that its caller
+//! may see ([`Objects`]), and gets rows ([`catalog_rows`]) and functions ([`catalog_functions`]) made of these. Nothing
+//! in here looks for tables by itself.
+
+mod function;
+mod functions;
+mod information;
+mod needs;
+mod objects;
+mod oid;
+mod privilege;
+mod reference;
+mod relation;
+mod settings;
+mod syntax;
+mod system;
+mod type_name;
+mod types;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::ScalarUDF;
+
+pub use needs::{CatalogNeeds, catalog_needs};
+pub use objects::{Objects, PUBLIC, Table};
+pub use relation::relation_name as catalog_name;
+use relation::{INFORMATION_SCHEMA, PG_CATALOG};
+pub(crate) use syntax::rewrite_statement;
+pub(crate) use type_name::TypeNames;
+
+/// The functions of this family, over no tables at all.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    let mut all = functions::functions(&Arc::default());
+    all.push(type_name::function());
+    all
+}
+
+/// The functions of the catalogs over `objects`. Each takes the place of the function of its name that knows of none.
+pub fn catalog_functions(objects: &Arc<Objects>) -> Vec<ScalarUDF> {
+    functions::functions(objects)
+}
+
+/// The rows of the catalog with that full name ([`catalog_name`]).
+///
+/// # Errors
+/// `Internal` when there is no such catalog.
+pub fn catalog_rows(name: &str, objects: &Objects) -> Result<RecordBatch> {
+    match name.split_once('.') {
+        Some((PG_CATALOG, relation)) => system::rows(relation, objects),
+        Some((INFORMATION_SCHEMA, relation)) => information::rows(relation, objects),
+        _ => internal_err!("there is no catalog {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field};
+
+    use super::*;
+
+    #[test]
+    fn every_catalog_has_rows_that_fit_its_columns() {
+        let columns = vec![
+            Arc::new(Field::new("id", DataType::Int64, false)),
+            Arc::new(Field::new("name", DataType::Utf8, true)),
+        ];
+        let table =
+            Table { schema: PUBLIC.to_owned(), name: "flights".to_owned(), rows: Some(3), columns, ..Table::default() };
+        let objects = Objects::new("db", "ann", vec![table]);
+        for name in relation::names() {
+            catalog_rows(name, &objects).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        assert_eq!(catalog_rows("information_schema.columns", &objects).unwrap().num_rows(), 2);
+        assert_eq!(catalog_rows("pg_catalog.pg_class", &objects).unwrap().num_rows(), 1);
+    }
+}

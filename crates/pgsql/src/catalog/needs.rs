@@ -1,0 +1,74 @@
+//! What a statement asks of the catalogs, before anything of them is made.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement, Visit, Visitor};
+
+use super::functions::is_function;
+use super::relation::relation_name;
+
+/// Relations whose rows tell of columns.
+const OF_COLUMNS: &[&str] = &[
+    "information_schema.column_privileges",
+    "information_schema.columns",
+    "information_schema.role_column_grants",
+    "pg_catalog.pg_attribute",
+];
+
+/// What a statement asks of the catalogs.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct CatalogNeeds {
+    /// The full names of the catalogs that it may read.
+    pub relations: BTreeSet<&'static str>,
+    /// Whether it asks for columns, not only for tables.
+    pub columns: bool,
+    functions: bool,
+}
+
+/// What `statement` asks of the catalogs; none if nothing.
+pub fn catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
+    let mut needs = CatalogNeeds::default();
+    // Collecting never breaks off.
+    let _ = statement.visit(&mut needs);
+    (needs != CatalogNeeds::default()).then_some(needs)
+}
+
+fn parts(name: &ObjectName) -> Vec<&Ident> {
+    name.0.iter().filter_map(|part| part.as_ident()).collect()
+}
+
+impl Visitor for CatalogNeeds {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        let found = match parts(name).as_slice() {
+            [name] => relation_name(None, &name.value),
+            [.., schema, name] => relation_name(Some(&schema.value), &name.value),
+            [] => None,
+        };
+        if let Some(relation) = found {
+            self.relations.insert(relation);
+            self.columns |= OF_COLUMNS.contains(&relation);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Function(function) => {
+                let name = parts(&function.name).last().map(|last| last.value.to_lowercase()).unwrap_or_default();
+                self.functions |= is_function(&name);
+                self.columns |= name == "has_column_privilege";
+            }
+            Expr::Identifier(name) => self.functions |= is_function(&name.value.to_lowercase()),
+            Expr::Cast { data_type: DataType::Regclass, .. } => self.functions = true,
+            Expr::Cast { data_type: DataType::Custom(name, _), .. } => {
+                let of = parts(name).last().map(|last| last.value.to_lowercase()).unwrap_or_default();
+                self.functions |= of.starts_with("reg");
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,317 @@
+//! Forms of a statement that clients write about catalogs, turned into forms that the planner has.
+//!
+//! An oid is a number here, and PostgreSQL's `regclass` and its siblings are oids that are written as names. So a cast
+//! to one of them is a call that gives the number, or the name where the value is shown: as a column of a SELECT, and
+//! where it is cast to text.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, TableFactor, Value, Visit, VisitMut, Visitor,
+    VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::{INFORMATION_SCHEMA, PG_CATALOG};
+use crate::statement::column_name;
+use crate::syntax::{call, is_named};
+
+/// The types that are oids with a name. The function of each is called so with `*`, the one of its names with `_name*`.
+const REFERENCES: &[&str] = &["regclass", "regtype", "regnamespace", "regrole"];
+/// Functions that give an oid of such a type.
+const TO_REFERENCES: &[&str] = &["to_regclass", "to_regtype"];
+/// Words that are calls without brackets.
+const WORDS: &[&str] = &["current_schema", "current_role"];
+
+/// Rewrites what `statement` asks of the catalogs.
+pub(crate) fn rewrite_statement(statement: &mut Statement) {
+    // It never breaks off.
+    let _ = VisitMut::visit(statement, &mut Catalogs);
+}
+
+struct Catalogs;
+
+impl VisitorMut for Catalogs {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            match item {
+                SelectItem::ExprWithAlias { expr, .. } => show(expr),
+                // Its name comes of its types, which are others soon.
+                SelectItem::UnnamedExpr(expr) if Visit::visit(expr, &mut FindsTypes).is_break() => {
+                    let alias = Ident::with_quote('"', column_name(expr));
+                    let mut expr = taken(expr);
+                    show(&mut expr);
+                    *item = SelectItem::ExprWithAlias { expr, alias };
+                }
+                _ => {}
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } = factor {
+            strip_schema(name);
+        }
+        if let TableFactor::Table { name, args: Some(args), alias, with_ordinality, .. } = factor
+            && is_named(name, "unnest")
+        {
+            // As the parser reads it without a schema.
+            let (args, alias, with_ordinality) = (args.args.clone(), alias.clone(), *with_ordinality);
+            *factor = TableFactor::Function { lateral: false, name: name.clone(), args, with_ordinality, alias };
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Function(function) => {
+                strip_schema(&mut function.name);
+                name_declared_type(function);
+            }
+            Expr::Identifier(name) => {
+                let word = name.value.to_lowercase();
+                if name.quote_style.is_none() && WORDS.contains(&word.as_str()) {
+                    *expression = call(&word, Vec::new());
+                }
+            }
+            Expr::Collate { expr, collation } if is_default(collation) => *expression = taken(expr),
+            Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => plain_operator(compare_op),
+            Expr::BinaryOp { left, op, right } => {
+                plain_operator(op);
+                compare_by_name(left, right);
+                compare_by_name(right, left);
+            }
+            Expr::InList { expr, list, .. } => list.iter_mut().for_each(|item| compare_by_name(expr, item)),
+            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
+                plain_type(data_type);
+                if let Some(replaced) = converted(expr, data_type) {
+                    *expression = replaced;
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a type is named that the parser does not know, or a function is called that gives one.
+struct FindsTypes;
+
+impl Visitor for FindsTypes {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Cast { data_type: DataType::Custom(..) | DataType::Regclass, .. } => ControlFlow::Break(()),
+            expression if reference_of(expression).is_some() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn taken(expression: &mut Expr) -> Expr {
+    std::mem::replace(expression, Expr::Value(Value::Null.into()))
+}
+
+/// The last part of a name of PostgreSQL's own, in lower case.
+fn own_name(name: &ObjectName) -> Option<String> {
+    let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+    match parts.as_slice() {
+        [only] => Some(only.value.to_lowercase()),
+        [schema, last] if schema.value.eq_ignore_ascii_case(PG_CATALOG) => Some(last.value.to_lowercase()),
+        _ => None,
+    }
+}
+
+fn strip_schema(name: &mut ObjectName) {
+    if let [schema, last] = name.0.as_slice()
+        && let (Some(schema), Some(last)) = (schema.as_ident(), last.as_ident())
+        && (schema.value.eq_ignore_ascii_case(PG_CATALOG)
+            || schema.value.eq_ignore_ascii_case(INFORMATION_SCHEMA) && last.value == "_pg_expandarray")
+    {
+        name.0.remove(0);
+    }
+}
+
+/// The type of references that `data_type` is.
+fn reference_type(data_type: &DataType) -> Option<&'static str> {
+    let name = match data_type {
+        DataType::Regclass => "regclass".to_owned(),
+        DataType::Custom(name, _) => own_name(name)?,
+        _ => return None,
+    };
+    REFERENCES.iter().find(|known| **known == name).copied()
+}
+
+/// The function that gives the name of what `expression` refers to, if it is of such a type.
+fn reference_of(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Nested(inner) => reference_of(inner),
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. } => {
+            reference_type(data_type).map(|of| format!("{of}_name*"))
+        }
+        Expr::Function(function) => {
+            let name = own_name(&function.name)?;
+            TO_REFERENCES.contains(&name.as_str()).then(|| format!("{name}_name*"))
+        }
+        _ => None,
+    }
+}
+
+/// Puts the name in place of the oid, if `expression` is of such a type.
+fn show(expression: &mut Expr) {
+    let Some(of_name) = reference_of(expression) else { return };
+    match expression {
+        Expr::Nested(inner) => show(inner),
+        Expr::Cast { expr, .. } => *expression = call(&of_name, vec![taken(expr)]),
+        Expr::Function(function) => function.name = vec![Ident::new(of_name)].into(),
+        _ => {}
+    }
+}
+
+/// The function that gives the name in place of the oid that the call `expression` gives.
+fn name_function(expression: &Expr) -> Option<(&Function, String)> {
+    let Expr::Function(function) = expression else { return None };
+    let name = own_name(&function.name)?;
+    let plain = name.strip_suffix('*').unwrap_or(&name);
+    let is_reference = name.ends_with('*') && REFERENCES.contains(&plain) || TO_REFERENCES.contains(&name.as_str());
+    is_reference.then(|| (function, format!("{plain}_name*")))
+}
+
+/// What the cast of `operand` to `data_type` means, if the planner has no such type.
+fn converted(operand: &mut Expr, data_type: &mut DataType) -> Option<Expr> {
+    if let Some(of) = reference_type(data_type) {
+        return Some(call(&format!("{of}*"), vec![taken(operand)]));
+    }
+    let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_));
+    if is_text && let Some((function, of_name)) = name_function(operand) {
+        let mut function = function.clone();
+        function.name = vec![Ident::new(of_name)].into();
+        *operand = Expr::Function(function);
+        return None;
+    }
+    let DataType::Custom(name, _) = data_type else { return None };
+    let is_quoted =
+        matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.quote_style.is_some()));
+    match own_name(name)?.as_str() {
+        "oid" | "xid" | "cid" => *data_type = DataType::BigInt(None),
+        "char" if is_quoted => return Some(first_byte(taken(operand))),
+        "regproc" | "regprocedure" => {
+            if let Expr::Value(value) = operand
+                && let Value::SingleQuotedString(text) = &mut value.value
+                && let Some(bare) = text.strip_prefix("pg_catalog.")
+            {
+                *text = bare.to_owned();
+            }
+            *data_type = DataType::Text;
+        }
+        _ => {}
+    }
+    None
+}
+
+/// A `"char"`: the first byte of a text, or the character with that number.
+fn first_byte(operand: Expr) -> Expr {
+    if matches!(&operand, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+        return call("chr", vec![operand]);
+    }
+    let kind = CastKind::Cast;
+    let text = Expr::Cast { kind, expr: Box::new(operand), data_type: DataType::Text, format: None, array: false };
+    call("left", vec![text, Expr::Value(Value::Number("1".to_owned(), false).into())])
+}
+
+/// `data_type` without the schema that PostgreSQL's own types are in.
+fn plain_type(data_type: &mut DataType) {
+    match data_type {
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => plain_type(element),
+        DataType::Custom(name, modifiers) => {
+            let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+            let [schema, own] = parts.as_slice() else { return };
+            if schema.value.eq_ignore_ascii_case(INFORMATION_SCHEMA) {
+                *data_type = match own.value.to_lowercase().as_str() {
+                    "cardinal_number" => DataType::Integer(None),
+                    _ => DataType::Text,
+                };
+            } else if schema.value.eq_ignore_ascii_case(PG_CATALOG) {
+                let text = match modifiers.as_slice() {
+                    [] => own.to_string(),
+                    modifiers => format!("{own}({})", modifiers.join(", ")),
+                };
+                let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text);
+                match parsed.and_then(|mut parser| parser.parse_data_type()) {
+                    Ok(parsed) => *data_type = parsed,
+                    Err(_) => strip_schema(name),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `OPERATOR(pg_catalog.~)` is `~`.
+fn plain_operator(op: &mut BinaryOperator) {
+    let BinaryOperator::PGCustomBinaryOperator(parts) = op else { return };
+    let symbol = match parts.as_slice() {
+        [symbol] => symbol,
+        [schema, symbol] if schema.eq_ignore_ascii_case(PG_CATALOG) => symbol,
+        _ => return,
+    };
+    // As the parser reads it between two operands.
+    let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&format!("a {symbol} b"));
+    if let Ok(Expr::BinaryOp { op: plain, .. }) = parsed.and_then(|mut parser| parser.parse_expr()) {
+        *op = plain;
+    }
+}
+
+fn is_default(collation: &ObjectName) -> bool {
+    own_name(collation).is_some_and(|name| name == "default")
+}
+
+/// What is compared with the name of a type is a name, too.
+fn compare_by_name(name: &Expr, other: &mut Expr) {
+    let is_name = |expression: &Expr| {
+        matches!(expression, Expr::Function(function)
+            if is_named(&function.name, "pg_typeof") || is_named(&function.name, "regtype_name*"))
+    };
+    if !is_name(name) {
+        return;
+    }
+    match other {
+        Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
+            *other = call("regtype_name*", vec![taken(other)]);
+        }
+        Expr::Function(function) if is_named(&function.name, "regtype*") => {
+            function.name = vec![Ident::new("regtype_name*")].into();
+        }
+        _ => {}
+    }
+}
+
+/// Adds to `pg_typeof(x::type)` the name of the type, where it is lost once the expression is planned.
+fn name_declared_type(function: &mut Function) {
+    if !is_named(&function.name, "pg_typeof") {
+        return;
+    }
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Cast { data_type, .. }))] = list.args.as_slice() else {
+        return;
+    };
+    let name = match data_type {
+        DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::CharVarying(_) => "character varying",
+        DataType::Char(_) | DataType::Character(_) => "character",
+        DataType::Uuid => "uuid",
+        DataType::Custom(name, _) if is_named(name, "name") => "name",
+        _ => return,
+    };
+    let name = Expr::Value(Value::SingleQuotedString(name.to_owned()).into());
+    list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(name)));
+}

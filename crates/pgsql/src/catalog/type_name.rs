@@ -1,0 +1,367 @@
+//! `pg_typeof`: the type that PostgreSQL gives an expression.
+//!
+//! It is found out from the plan and not from the values, since integers are wider here than they are in PostgreSQL.
+
+use std::cell::Cell;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, WindowFunctionDefinition, lit,
+};
+use datafusion::optimizer::analyzer::AnalyzerRule;
+
+use super::types;
+
+const NAME: &str = "pg_typeof";
+/// Expressions that are looked through; one that is used twice counts twice.
+const STEPS_MAX: u32 = 10_000;
+
+/// Integers, numerics and floating-point numbers: of two, the result of an operator has the later one.
+const NUMBERS: &[&str] = &["smallint", "integer", "bigint", "numeric", "real", "double precision"];
+const UNKNOWN: &str = "unknown";
+
+/// Functions that give an `integer` whatever they are given.
+const INTEGER_FUNCTIONS: &[&str] = &[
+    "array_length",
+    "array_lower",
+    "array_ndims",
+    "array_position",
+    "array_upper",
+    "ascii",
+    "bit_length",
+    "cardinality",
+    "char_length",
+    "character_length",
+    "date_mi*",
+    "get_bit",
+    "get_byte",
+    "json_array_length",
+    "jsonb_array_length",
+    "length",
+    "levenshtein",
+    "ntile",
+    "octet_length",
+    "position",
+    "regexp_count",
+    "regexp_instr",
+    "strpos",
+    "width_bucket",
+];
+/// Functions that give one of their arguments.
+const CHOICES: &[&str] = &["coalesce", "greatest", "least"];
+
+/// Puts the names of types in place of the calls of `pg_typeof`. It must come before rules that change types.
+#[derive(Debug)]
+pub(crate) struct TypeNames;
+
+impl AnalyzerRule for TypeNames {
+    fn name(&self) -> &str {
+        "type_names"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(in_node).data()
+    }
+}
+
+fn in_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let is_called = |expression: &Expr| Ok(called_with(expression).is_some());
+    let has_call =
+        node.expressions().iter().map(|expression| expression.exists(is_called)).collect::<Result<Vec<_>>>()?;
+    if !has_call.contains(&true) {
+        return Ok(Transformed::no(node));
+    }
+    let inputs: Vec<LogicalPlan> = node.inputs().into_iter().cloned().collect();
+    let scope = Scope { inputs: inputs.iter().collect(), steps: &Cell::new(0) };
+    let names = NamePreserver::new(&node);
+    let rewritten = node.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let named = expression.transform_up(|expression| {
+            let Some(args) = called_with(&expression) else { return Ok(Transformed::no(expression)) };
+            let name = match args {
+                [_, Expr::Literal(ScalarValue::Utf8(Some(declared)), _)] => declared.clone(),
+                [argument] => scope.type_name(argument)?,
+                _ => return plan_err!("pg_typeof takes one value"),
+            };
+            Ok(Transformed::yes(lit(name)))
+        })?;
+        Ok(named.update_data(|expression| name.restore(expression)))
+    })?;
+    rewritten.map_data(LogicalPlan::recompute_schema)
+}
+
+/// The arguments of `expression` if it calls `pg_typeof`.
+fn called_with(expression: &Expr) -> Option<&[Expr]> {
+    match expression {
+        Expr::ScalarFunction(call) if call.func.name() == NAME => Some(&call.args),
+        _ => None,
+    }
+}
+
+/// Where the columns of an expression come from.
+struct Scope<'a, 's> {
+    inputs: Vec<&'a LogicalPlan>,
+    steps: &'s Cell<u32>,
+}
+
+impl<'s> Scope<'_, 's> {
+    fn of<'b>(&self, input: &'b LogicalPlan) -> Scope<'b, 's> {
+        Scope { inputs: vec![input], steps: self.steps }
+    }
+
+    fn type_name(&self, expression: &Expr) -> Result<String> {
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() > STEPS_MAX {
+            return plan_err!("pg_typeof of an expression as large as this is not computed; name the type of a part");
+        }
+        match expression {
+            Expr::Alias(alias) => self.type_name(&alias.expr),
+            Expr::Negative(operand) => self.type_name(operand),
+            Expr::Literal(ScalarValue::Null | ScalarValue::Utf8(_), _) => Ok(UNKNOWN.to_owned()),
+            Expr::Literal(ScalarValue::Int64(Some(value)), _) => {
+                Ok(if i32::try_from(*value).is_ok() { "integer" } else { "bigint" }.to_owned())
+            }
+            Expr::Column(column) => {
+                for input in &self.inputs {
+                    if let Some(index) = input.schema().maybe_index_of_column(column) {
+                        return self.output(input, index);
+                    }
+                }
+                self.arrow_name(expression)
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_numerical_operators() => {
+                let (left, right) = (self.type_name(left)?, self.type_name(right)?);
+                if *op == Operator::Minus && left == "date" && right == "date" {
+                    return Ok("integer".to_owned());
+                }
+                combined(&left, &right).map_or_else(|| self.arrow_name(expression), Ok)
+            }
+            Expr::Case(case) => {
+                let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+                self.union(results.map(AsRef::as_ref), expression)
+            }
+            Expr::ScalarSubquery(subquery) => self.output(&subquery.subquery, 0),
+            Expr::ScalarFunction(call) => self.of_function(call.func.name(), &call.args, expression),
+            Expr::AggregateFunction(call) => self.of_aggregate(call.func.name(), &call.params.args, expression),
+            Expr::WindowFunction(call) => match &call.fun {
+                WindowFunctionDefinition::AggregateUDF(function) => {
+                    self.of_aggregate(function.name(), &call.params.args, expression)
+                }
+                WindowFunctionDefinition::WindowUDF(function) => match (function.name(), call.params.args.first()) {
+                    ("lag" | "lead" | "first_value" | "last_value" | "nth_value", Some(value)) => self.type_name(value),
+                    (name, _) => self.of_function(name, &[], expression),
+                },
+            },
+            _ => self.arrow_name(expression),
+        }
+    }
+
+    fn of_function(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
+        if INTEGER_FUNCTIONS.contains(&name) {
+            return Ok("integer".to_owned());
+        }
+        if name == "make_array" && !args.is_empty() {
+            let types = args.iter().map(|arg| self.type_name(arg)).collect::<Result<Vec<_>>>()?;
+            let of_arrays = types.iter().any(|of| of.ends_with("[]"));
+            return match united(&types) {
+                Some(element) if of_arrays => Ok(element),
+                Some(element) => Ok(format!("{element}[]")),
+                None => self.arrow_name(expression),
+            };
+        }
+        if CHOICES.contains(&name) {
+            return self.union(args.iter(), expression);
+        }
+        // What computes an integer of integers gives the widest.
+        let arrow = self.arrow_name(expression)?;
+        if arrow == "bigint" && !args.is_empty() {
+            let types = args.iter().map(|arg| self.type_name(arg)).collect::<Result<Vec<_>>>()?;
+            let widest = types.iter().map(|of| rank(of)).max().flatten();
+            if let Some(widest) = widest.filter(|_| types.iter().all(|of| is_integer(of))) {
+                return Ok(NUMBERS[widest].to_owned());
+            }
+        }
+        Ok(arrow)
+    }
+
+    fn of_aggregate(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
+        let Some(arg) = args.first() else { return self.arrow_name(expression) };
+        let of = match name {
+            "sum" | "avg" | "min" | "max" => self.type_name(arg)?,
+            _ => return self.arrow_name(expression),
+        };
+        let result = match (name, of.as_str()) {
+            ("sum", "smallint" | "integer") => "bigint",
+            ("sum" | "avg", "bigint" | "numeric") | ("avg", "smallint" | "integer") => "numeric",
+            ("avg", "real") => "double precision",
+            ("min" | "max", UNKNOWN) => "text",
+            (_, of) => of,
+        };
+        Ok(result.to_owned())
+    }
+
+    /// The type that values of several expressions have in one column.
+    fn union<'e>(&self, expressions: impl Iterator<Item = &'e Expr>, whole: &Expr) -> Result<String> {
+        let types = expressions.map(|one| self.type_name(one)).collect::<Result<Vec<_>>>()?;
+        united(&types).map_or_else(|| self.arrow_name(whole), Ok)
+    }
+
+    fn arrow_name(&self, expression: &Expr) -> Result<String> {
+        let (_, field) = expression.to_field(&merge_schema(&self.inputs))?;
+        Ok(types::format_type(types::of_field(&field).0.oid, None))
+    }
+
+    /// The type of a column of the rows of `plan`.
+    fn output(&self, plan: &LogicalPlan, index: usize) -> Result<String> {
+        self.steps.set(self.steps.get() + 1);
+        let of_schema = || Ok(types::format_type(types::of_field(plan.schema().field(index)).0.oid, None));
+        match plan {
+            LogicalPlan::Projection(projection) if projection.expr.len() > index => {
+                known(self.of(&projection.input).type_name(&projection.expr[index])?)
+            }
+            LogicalPlan::SubqueryAlias(alias) => self.output(&alias.input, index),
+            LogicalPlan::Filter(filter) => self.output(&filter.input, index),
+            LogicalPlan::Sort(sort) => self.output(&sort.input, index),
+            LogicalPlan::Limit(limit) => self.output(&limit.input, index),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.output(input, index),
+            LogicalPlan::Aggregate(aggregate) => {
+                let expressions = aggregate.group_expr.iter().chain(&aggregate.aggr_expr);
+                let has_sets = aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_)));
+                match expressions.into_iter().nth(index).filter(|_| !has_sets) {
+                    Some(expression) => known(self.of(&aggregate.input).type_name(expression)?),
+                    None => of_schema(),
+                }
+            }
+            LogicalPlan::Window(window) => {
+                let columns = window.input.schema().fields().len();
+                match index.checked_sub(columns).and_then(|index| window.window_expr.get(index)) {
+                    Some(expression) => self.of(&window.input).type_name(expression),
+                    None => self.output(&window.input, index),
+                }
+            }
+            LogicalPlan::Join(join) if join.schema.fields().len() > join.left.schema().fields().len() => {
+                match index.checked_sub(join.left.schema().fields().len()) {
+                    Some(index) => self.output(&join.right, index),
+                    None => self.output(&join.left, index),
+                }
+            }
+            LogicalPlan::Values(values) => {
+                let nothing = Scope { inputs: Vec::new(), steps: self.steps };
+                let cells = values.values.iter().filter_map(|row| row.get(index));
+                let types = cells.map(|cell| nothing.type_name(without_cast(cell))).collect::<Result<Vec<_>>>()?;
+                united(&types).map_or_else(of_schema, Ok)
+            }
+            LogicalPlan::Union(union) => {
+                let types = union.inputs.iter().map(|input| self.output(input, index)).collect::<Result<Vec<_>>>()?;
+                united(&types).map_or_else(of_schema, Ok)
+            }
+            _ => of_schema(),
+        }
+    }
+}
+
+/// The type of a column whose values have no type of their own.
+fn known(name: String) -> Result<String> {
+    Ok(if name == UNKNOWN { "text".to_owned() } else { name })
+}
+
+/// A value of VALUES without the cast that gives all rows one type.
+fn without_cast(cell: &Expr) -> &Expr {
+    match cell {
+        Expr::Cast(cast) if matches!(*cast.expr, Expr::Literal(ScalarValue::Int64(_) | ScalarValue::Null, _)) => {
+            match cast.field.data_type() {
+                DataType::Int64 => &cast.expr,
+                _ => cell,
+            }
+        }
+        _ => cell,
+    }
+}
+
+fn rank(name: &str) -> Option<usize> {
+    NUMBERS.iter().position(|known| *known == name)
+}
+
+fn is_integer(name: &str) -> bool {
+    matches!(name, "smallint" | "integer" | "bigint")
+}
+
+/// The type of the result of an operator on numbers of two types.
+fn combined(left: &str, right: &str) -> Option<String> {
+    match (left, right) {
+        (UNKNOWN, number) | (number, UNKNOWN) if rank(number).is_some() => return Some(number.to_owned()),
+        ("real", other) | (other, "real") if other != "real" && rank(other).is_some() => {
+            return Some("double precision".to_owned());
+        }
+        _ => {}
+    }
+    let widest = rank(left)?.max(rank(right)?);
+    Some(NUMBERS[widest].to_owned())
+}
+
+/// The type that values of all of `types` have in one column, if they are numbers, or all of one type.
+fn united(types: &[String]) -> Option<String> {
+    let mut known = types.iter().filter(|of| *of != UNKNOWN);
+    let Some(first) = known.next() else { return Some("text".to_owned()) };
+    known.try_fold(first.clone(), |all, next| match (rank(&all), rank(next)) {
+        (Some(left), Some(right)) => Some(NUMBERS[left.max(right)].to_owned()),
+        _ if all == *next => Some(all),
+        _ => None,
+    })
+}
+
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(TypeOf { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+/// The function as it is until [`TypeNames`] replaces it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TypeOf {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for TypeOf {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        if given.is_empty() || given.len() > 2 {
+            return plan_err!("pg_typeof takes one value");
+        }
+        Ok(given.to_vec())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let name = args.arg_fields.first().map(|field| types::format_type(types::of_field(field).0.oid, None));
+        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_wider_type() {
+        assert_eq!(combined("integer", "bigint").unwrap(), "bigint");
+        assert_eq!(combined("real", "integer").unwrap(), "double precision");
+        assert_eq!(combined("real", "real").unwrap(), "real");
+        assert_eq!(combined("date", "integer"), None);
+        assert_eq!(united(&["integer".to_owned(), UNKNOWN.to_owned()]).unwrap(), "integer");
+    }
+}

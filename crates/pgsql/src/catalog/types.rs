@@ -1,0 +1,243 @@
+//! PostgreSQL's types: those of the catalog, that of a column, and how each is written.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+
+use crate::json::kind::{is_marked, kind_of};
+use crate::number::has_free_scale;
+
+/// What is said of a type that takes no modifier, or has none.
+pub(super) const NO_MODIFIER: i64 = -1;
+/// What numeric's modifier is counted from.
+const HEADER_BYTES: i64 = 4;
+const CHARACTER: i64 = 1_042;
+const VARCHAR: i64 = 1_043;
+const NUMERIC: i64 = 1_700;
+const TEXT: i64 = 25;
+
+/// A type of the catalog.
+#[derive(Debug, Clone)]
+pub(super) struct Type {
+    pub(super) oid: i64,
+    pub(super) name: String,
+    pub(super) length: i64,
+    pub(super) kind: String,
+    pub(super) category: String,
+    pub(super) is_preferred: bool,
+    /// The type of arrays of it; 0 where there is none.
+    pub(super) array: i64,
+    pub(super) element: i64,
+    pub(super) is_by_value: bool,
+    pub(super) alignment: String,
+    pub(super) storage: String,
+    pub(super) collation: i64,
+    /// What it is called in SQL.
+    pub(super) sql_name: String,
+}
+
+/// All types, those of arrays after the others.
+pub(super) static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
+    let types: Vec<Type> = include_str!("types.txt").lines().filter_map(parse).collect();
+    let arrays: Vec<Type> = types.iter().filter(|element| element.array != 0).map(array_of).collect();
+    types.into_iter().chain(arrays).collect()
+});
+
+static BY_OID: LazyLock<HashMap<i64, &'static Type>> =
+    LazyLock::new(|| TYPES.iter().map(|known| (known.oid, known)).collect());
+
+fn parse(line: &str) -> Option<Type> {
+    let mut words = line.splitn(13, ' ');
+    let mut word = || words.next().unwrap_or_default().to_owned();
+    let number = |text: String| text.parse::<i64>().ok();
+    Some(Type {
+        oid: number(word())?,
+        name: word(),
+        length: number(word())?,
+        kind: word(),
+        category: word(),
+        is_preferred: word() == "t",
+        array: number(word())?,
+        element: number(word())?,
+        is_by_value: word() == "t",
+        alignment: word(),
+        storage: word(),
+        collation: number(word())?,
+        sql_name: word(),
+    })
+}
+
+fn array_of(element: &Type) -> Type {
+    Type {
+        oid: element.array,
+        name: format!("_{}", element.name),
+        length: -1,
+        kind: "b".to_owned(),
+        category: "A".to_owned(),
+        is_preferred: false,
+        array: 0,
+        element: element.oid,
+        is_by_value: false,
+        alignment: if element.alignment == "d" { "d" } else { "i" }.to_owned(),
+        storage: "x".to_owned(),
+        collation: element.collation,
+        sql_name: format!("{}[]", element.sql_name),
+    }
+}
+
+/// The type with that number.
+pub(super) fn by_oid(oid: i64) -> Option<&'static Type> {
+    BY_OID.get(&oid).copied()
+}
+
+/// The type that a statement names so: by either of its names, with or without a length.
+pub(super) fn by_name(text: &str) -> Option<&'static Type> {
+    let name = text.trim().to_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let (name, is_array) = match name.strip_suffix("[]") {
+        Some(element) => (element, true),
+        None => (name, false),
+    };
+    let without_length: String = match (name.find('('), name.find(')')) {
+        (Some(from), Some(to)) if from < to => [name[..from].trim_end(), &name[to + 1..]].concat(),
+        _ => name.to_owned(),
+    };
+    let name = match without_length.trim() {
+        "int" => "integer",
+        "dec" | "decimal" => "numeric",
+        "float" => "double precision",
+        "char" | "bpchar" => "character",
+        "timestamp" => "timestamp without time zone",
+        "time" => "time without time zone",
+        other => other,
+    };
+    let found = TYPES.iter().find(|known| known.sql_name == name || known.name == name.trim_matches('"'))?;
+    if is_array { by_oid(found.array) } else { Some(found) }
+}
+
+/// What `format_type` gives: the name in SQL of the type with that number and modifier.
+pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
+    let Some(known) = by_oid(oid) else { return if oid == 0 { "-" } else { "???" }.to_owned() };
+    if known.category == "A" && known.name.starts_with('_') {
+        return format!("{}[]", format_type(known.element, modifier));
+    }
+    let Some(modifier) = modifier else { return known.sql_name.clone() };
+    if modifier < 0 {
+        // A character without a length is one character long.
+        return if oid == CHARACTER { "bpchar".to_owned() } else { known.sql_name.clone() };
+    }
+    match (oid, modifier - HEADER_BYTES) {
+        (CHARACTER | VARCHAR, length) => format!("{}({length})", known.sql_name),
+        (NUMERIC, packed) => format!("{}({},{})", known.sql_name, (packed >> 16) & 0xffff, packed & 0x7ff),
+        (1_083 | 1_114 | 1_184 | 1_266, _) => match known.sql_name.split_once(' ') {
+            Some((word, rest)) => format!("{word}({modifier}) {rest}"),
+            None => known.sql_name.clone(),
+        },
+        _ => known.sql_name.clone(),
+    }
+}
+
+/// The type of a column, and its modifier.
+pub(super) fn of_field(field: &Field) -> (&'static Type, i64) {
+    let (oid, modifier) = if is_marked(field) { (114, NO_MODIFIER) } else { oid_of(field.data_type()) };
+    (by_oid(oid).unwrap_or(&TYPES[0]), modifier)
+}
+
+/// What a type of Arrow is called in SQL.
+pub(super) fn name_of(data_type: &DataType) -> String {
+    format_type(oid_of(data_type).0, None)
+}
+
+fn oid_of(data_type: &DataType) -> (i64, i64) {
+    if let Some(kind) = kind_of(data_type) {
+        return (by_name(kind.name()).map_or(TEXT, |known| known.oid), NO_MODIFIER);
+    }
+    let oid = match data_type {
+        DataType::Boolean => 16,
+        DataType::Int8 | DataType::UInt8 | DataType::Int16 => 21,
+        DataType::UInt16 | DataType::Int32 => 23,
+        DataType::UInt32 | DataType::Int64 => 20,
+        DataType::UInt64 => return (NUMERIC, modifier_of(20, 0)),
+        DataType::Float16 | DataType::Float32 => 700,
+        DataType::Float64 => 701,
+        DataType::Decimal128(..) if has_free_scale(data_type) => NUMERIC,
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => return (NUMERIC, modifier_of(*precision, *scale)),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => 17,
+        DataType::Date32 | DataType::Date64 => 1_082,
+        DataType::Time32(_) | DataType::Time64(_) => 1_083,
+        DataType::Timestamp(_, None) => 1_114,
+        DataType::Timestamp(_, Some(_)) => 1_184,
+        DataType::Duration(_) | DataType::Interval(_) => 1_186,
+        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => 2_249,
+        DataType::Dictionary(_, values) => return oid_of(values),
+        DataType::RunEndEncoded(_, values) => return oid_of(values.data_type()),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => {
+            let (element, modifier) = oid_of(item.data_type());
+            return match by_oid(element) {
+                // An array of arrays has the type of an array of their elements.
+                Some(known) if known.category == "A" => (element, modifier),
+                Some(known) => (known.array, modifier),
+                None => (TEXT, NO_MODIFIER),
+            };
+        }
+        _ => TEXT,
+    };
+    (oid, NO_MODIFIER)
+}
+
+fn modifier_of(precision: u8, scale: i8) -> i64 {
+    ((i64::from(precision) << 16) | (i64::from(scale) & 0x7ff)) + HEADER_BYTES
+}
+
+/// The digits and the scale of a numeric with that modifier.
+pub(super) fn digits(modifier: i64) -> Option<(i64, i64)> {
+    let packed = modifier - HEADER_BYTES;
+    (modifier >= HEADER_BYTES).then_some(((packed >> 16) & 0xffff, packed & 0x7ff))
+}
+
+/// How many dimensions a column of that type has.
+pub(super) fn dimensions(data_type: &DataType) -> i64 {
+    match data_type {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => 1 + dimensions(item.data_type()),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_written_as_postgresql_writes_them() {
+        assert_eq!(format_type(23, None), "integer");
+        assert_eq!(format_type(1_043, Some(44)), "character varying(40)");
+        assert_eq!(format_type(1_700, Some(786_438)), "numeric(12,2)");
+        assert_eq!(format_type(1_009, None), "text[]");
+        assert_eq!(format_type(1_184, Some(3)), "timestamp(3) with time zone");
+        assert_eq!(format_type(0, None), "-");
+        assert_eq!(format_type(99, None), "???");
+    }
+
+    #[test]
+    fn types_are_found_by_any_of_their_names() {
+        for (name, found) in
+            [("INT4", "int4"), ("integer[]", "_int4"), ("varchar(3)", "varchar"), ("decimal(3, 1)", "numeric")]
+        {
+            assert_eq!(by_name(name).unwrap().name, found, "{name}");
+        }
+        assert_eq!(by_name("timestamp(3) with time zone").unwrap().name, "timestamptz");
+        assert!(by_name("nothing").is_none());
+    }
+}

@@ -1,0 +1,86 @@
+//! Scalar subqueries that may have no row, and are NULL then, whatever their column says.
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::value::is_aggregate;
+
+/// Makes the columns of such subqueries of `plan` nullable.
+pub(super) fn subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            expression.apply(|expression| {
+                found |= may_be_null(expression);
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    let rewritten = plan.transform_up_with_subqueries(|node| {
+        let node = node.map_expressions(|expression| expression.transform_up(in_expression))?.data;
+        node.recompute_schema().map(Transformed::yes)
+    });
+    rewritten.data()
+}
+
+fn may_be_null(expression: &Expr) -> bool {
+    match expression {
+        Expr::ScalarSubquery(subquery) => {
+            let plan = subquery.subquery.as_ref();
+            !is_aggregate(plan) && plan.schema().fields().first().is_some_and(|field| !field.is_nullable())
+        }
+        _ => false,
+    }
+}
+
+fn in_expression(expression: Expr) -> Result<Transformed<Expr>> {
+    if !may_be_null(&expression) {
+        return Ok(Transformed::no(expression));
+    }
+    let Expr::ScalarSubquery(mut subquery) = expression else { return Ok(Transformed::no(expression)) };
+    let plan = subquery.subquery.as_ref().clone();
+    let column = plan.schema().columns().swap_remove(0);
+    let function = ScalarUDF::from(Nullable { signature: Signature::any(1, Volatility::Immutable) });
+    let value = function.call(vec![Expr::Column(column.clone())]).alias_qualified(column.relation, column.name);
+    subquery.subquery = LogicalPlanBuilder::from(plan).project(vec![value])?.build()?.into();
+    Ok(Transformed::yes(Expr::ScalarSubquery(subquery)))
+}
+
+/// Gives its argument, which may be NULL.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Nullable {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Nullable {
+    fn name(&self) -> &str {
+        "nullable*"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Field::clone(&args.arg_fields[0]).with_nullable(true).into())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(value) => Ok(value),
+            None => internal_err!("a value is missing"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads the accessors of a SQL/JSON path.
+
+use datafusion::common::{Result, exec_datafusion_err, not_impl_err};
+
+use super::lexer::Token;
+use super::parser::Parser;
+use super::syntax::{Method, Step};
+
+/// The method that is refused.
+const DATETIME: &str = "datetime";
+
+impl Parser<'_> {
+    /// The accessor that is next, if one is.
+    pub(super) fn step(&mut self) -> Result<Option<Step>> {
+        if self.accept("[") {
+            return self.subscripts().map(Some);
+        }
+        if self.accept("?") {
+            self.expect("(")?;
+            self.filters += 1;
+            let predicate = self.predicate()?;
+            self.filters -= 1;
+            self.expect(")")?;
+            return Ok(Some(Step::Filter(predicate)));
+        }
+        if !self.accept(".") {
+            return Ok(None);
+        }
+        if self.accept("*") {
+            return Ok(Some(Step::AnyKey));
+        }
+        if self.accept("**") {
+            return self.levels().map(Some);
+        }
+        let name = match self.take() {
+            Token::Text(key) => return Ok(Some(Step::Key(key))),
+            Token::Name(name) => name,
+            _ => {
+                self.at -= 1;
+                return self.syntax_error();
+            }
+        };
+        if *self.peek() != Token::Symbol("(") {
+            return Ok(Some(Step::Key(name)));
+        }
+        if name.eq_ignore_ascii_case(DATETIME) {
+            return not_impl_err!(
+                "the method datetime() of a jsonpath; take the text with ->> or jsonb_path_query, and cast it: \
+                 (value ->> 'key')::timestamptz"
+            );
+        }
+        let Some(method) = Method::named(&name) else { return self.syntax_error() };
+        self.expect("(")?;
+        self.expect(")")?;
+        Ok(Some(Step::Method(method)))
+    }
+
+    fn subscripts(&mut self) -> Result<Step> {
+        if self.accept("*") {
+            self.expect("]")?;
+            return Ok(Step::AnyElement);
+        }
+        self.subscripts += 1;
+        let mut places = Vec::new();
+        loop {
+            self.count()?;
+            let from = self.path()?;
+            let to = if self.accept_word("to") { Some(self.path()?) } else { None };
+            places.push((from, to));
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.subscripts -= 1;
+        self.expect("]")?;
+        Ok(Step::Subscripts(places))
+    }
+
+    /// The levels of `.**`.
+    fn levels(&mut self) -> Result<Step> {
+        if !self.accept("{") {
+            return Ok(Step::AnyLevel { first: 0, last: u32::MAX });
+        }
+        let first = self.level()?;
+        let last = if self.accept_word("to") { self.level()? } else { first };
+        self.expect("}")?;
+        Ok(Step::AnyLevel { first, last })
+    }
+
+    fn level(&mut self) -> Result<u32> {
+        match self.take() {
+            Token::Name(name) if name.eq_ignore_ascii_case("last") => Ok(u32::MAX),
+            Token::Integer(digits) => match digits.parse::<i32>().ok().and_then(|level| u32::try_from(level).ok()) {
+                Some(level) => Ok(level),
+                None => Err(exec_datafusion_err!("value \"{digits}\" is out of range for type integer")),
+            },
+            _ => {
+                self.at -= 1;
+                self.syntax_error()
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the evaluation of paths may cost.
+
+use std::borrow::Cow;
+
+use datafusion::common::DataFusionError;
+
+use super::super::value::Value;
+use super::run::{Failure, Item, Run};
+
+/// Steps that all evaluations of a batch may take, whatever their documents.
+const STEPS_MIN: usize = 5_000_000;
+/// Steps for each byte of their documents.
+const STEPS_PER_BYTE: usize = 20;
+/// Values that one path may lead to at once.
+const ITEMS_MAX: usize = 2_000_000;
+/// Bytes of a text that are copied in a step.
+const BYTES_COPIED: usize = 16;
+
+/// The steps of all evaluations of a batch.
+#[derive(Debug)]
+pub(super) struct Budget {
+    steps: usize,
+    steps_max: usize,
+}
+
+impl Budget {
+    /// For documents of so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self { steps: 0, steps_max: STEPS_MIN.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)) }
+    }
+
+    pub(super) fn spend(&mut self, steps: usize) -> Run<()> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps <= self.steps_max {
+            return Ok(());
+        }
+        let message = format!("jsonpath takes {} steps, more than the {} it may", self.steps, self.steps_max);
+        Err(Failure::Error(DataFusionError::ResourcesExhausted(message)))
+    }
+
+    /// Spends the steps of a copy of `value`.
+    pub(super) fn charge(&mut self, value: &Value) -> Run<()> {
+        self.spend(weight(value))
+    }
+
+    /// The elements of an array, the values of an object. Those of a value that was computed are copies.
+    pub(super) fn children<'v>(&mut self, item: &Item<'v>) -> Run<Vec<Item<'v>>> {
+        if let Cow::Owned(value) = item {
+            self.charge(value)?;
+        }
+        Ok(match item {
+            Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
+            Cow::Borrowed(Value::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Borrowed(value)).collect(),
+            Cow::Owned(Value::Array(items)) => items.iter().cloned().map(Cow::Owned).collect(),
+            Cow::Owned(Value::Object(pairs)) => pairs.iter().map(|(_, value)| Cow::Owned(value.clone())).collect(),
+            _ => Vec::new(),
+        })
+    }
+
+    /// The member `key` of an object.
+    pub(super) fn member<'v>(&mut self, item: &Item<'v>, key: &str) -> Run<Option<Item<'v>>> {
+        match item {
+            Cow::Borrowed(value) => Ok(value.member(key).map(Cow::Borrowed)),
+            Cow::Owned(value) => match value.member(key) {
+                Some(member) => {
+                    self.charge(member)?;
+                    Ok(Some(Cow::Owned(member.clone())))
+                }
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// A copy of `item`.
+    pub(super) fn copy<'v>(&mut self, item: &Item<'v>) -> Run<Item<'v>> {
+        if let Cow::Owned(value) = item {
+            self.charge(value)?;
+        }
+        Ok(item.clone())
+    }
+}
+
+/// The steps of copying `value`.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 1,
+        Value::Number(text) | Value::Text(text) => 1 + text.len() / BYTES_COPIED,
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(pairs) => {
+            1 + pairs.iter().map(|(key, value)| key.len() / BYTES_COPIED + weight(value)).sum::<usize>()
+        }
+    }
+}
+
+/// What a path leads to; none where only its existence is of interest, so that the first item ends the search.
+#[derive(Debug)]
+pub(super) struct Found<'v>(pub(super) Option<Vec<Item<'v>>>);
+
+impl<'v> Found<'v> {
+    pub(super) fn all() -> Self {
+        Self(Some(Vec::new()))
+    }
+
+    pub(super) fn first() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn into_items(self) -> Vec<Item<'v>> {
+        self.0.unwrap_or_default()
+    }
+
+    pub(super) fn push(&mut self, item: Item<'v>) -> Run<()> {
+        let Some(items) = &mut self.0 else { return Ok(()) };
+        if items.len() == ITEMS_MAX {
+            let message = format!("jsonpath would make more than {ITEMS_MAX} values of one document");
+            return Err(Failure::Error(DataFusionError::ResourcesExhausted(message)));
+        }
+        items.push(item);
+        Ok(())
+    }
+
+    /// Whether no other item is of interest once there is one.
+    pub(super) fn is_satisfied(&self, is_found: bool) -> bool {
+        is_found && self.0.is_none()
+    }
+}

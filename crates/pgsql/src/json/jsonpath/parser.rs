@@ -1,0 +1,377 @@
+//! Reads a SQL/JSON path.
+
+use datafusion::common::{DataFusionError, Result, exec_err};
+
+use super::super::number;
+use super::super::value::Value;
+use super::lexer::{Token, invalid, tokens};
+use super::syntax::{Arithmetic, Comparison, JsonPath, Operator, Path, Predicate, Start};
+use crate::text::{Regex, RegexOptions};
+
+/// Bytes of a path.
+const BYTES_MAX: usize = 16 << 10;
+/// Accessors, operators and predicates of a path.
+const PARTS_MAX: usize = 200;
+/// Levels of parentheses, filters and signs.
+const DEPTH_MAX: usize = 32;
+
+/// Reads the path that `text` is.
+///
+/// # Errors
+/// For a text that is no path, or one that is too long.
+pub(super) fn parse(text: &str) -> Result<JsonPath> {
+    if text.trim().is_empty() {
+        return exec_err!("invalid input syntax for type jsonpath: \"{text}\"");
+    }
+    if text.len() > BYTES_MAX {
+        return exec_err!("a jsonpath may have at most {BYTES_MAX} bytes");
+    }
+    let mut parser = Parser { text, tokens: tokens(text)?, at: 0, parts: 0, depth: 0, filters: 0, subscripts: 0 };
+    let is_strict = parser.accept_word("strict");
+    if !is_strict {
+        parser.accept_word("lax");
+    }
+    let path = parser.part()?.into_path();
+    if *parser.peek() != Token::End {
+        return Err(parser.error("syntax error"));
+    }
+    Ok(JsonPath { is_lax: !is_strict, path })
+}
+
+/// What stands between parentheses, or is an operand: either may become the other only by an accessor.
+enum Part {
+    Path(Path),
+    Predicate(Predicate),
+}
+
+impl Part {
+    fn into_path(self) -> Path {
+        match self {
+            Self::Path(path) => path,
+            Self::Predicate(predicate) => Path { start: Start::Predicate(Box::new(predicate)), steps: Vec::new() },
+        }
+    }
+}
+
+pub(super) struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, usize)>,
+    pub(super) at: usize,
+    parts: usize,
+    depth: usize,
+    /// Filters around what is read.
+    pub(super) filters: usize,
+    /// Subscripts around what is read.
+    pub(super) subscripts: usize,
+}
+
+impl Parser<'_> {
+    pub(super) fn peek(&self) -> &Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)].0
+    }
+
+    pub(super) fn take(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.at += 1;
+        token
+    }
+
+    pub(super) fn error(&self, reason: &str) -> DataFusionError {
+        invalid(self.text, self.tokens[self.at.min(self.tokens.len() - 1)].1, reason)
+    }
+
+    pub(super) fn syntax_error<T>(&self) -> Result<T> {
+        Err(self.error("syntax error"))
+    }
+
+    pub(super) fn accept(&mut self, symbol: &str) -> bool {
+        let is_next = matches!(self.peek(), Token::Symbol(next) if *next == symbol);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    pub(super) fn expect(&mut self, symbol: &str) -> Result<()> {
+        if self.accept(symbol) { Ok(()) } else { self.syntax_error() }
+    }
+
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
+        let is_next = matches!(self.peek(), Token::Name(name) if name.eq_ignore_ascii_case(word));
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    pub(super) fn count(&mut self) -> Result<()> {
+        self.parts += 1;
+        if self.parts > PARTS_MAX {
+            return exec_err!("a jsonpath may have at most {PARTS_MAX} parts");
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return exec_err!("a jsonpath may have at most {DEPTH_MAX} levels");
+        }
+        Ok(())
+    }
+
+    /// An expression or a predicate.
+    fn part(&mut self) -> Result<Part> {
+        self.enter()?;
+        let mut left = self.conjunction()?;
+        while self.accept("||") {
+            self.count()?;
+            let (first, second) = (self.predicate_of(left)?, self.conjunction()?);
+            let second = self.predicate_of(second)?;
+            left = Part::Predicate(Predicate::Or(Box::new(first), Box::new(second)));
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn conjunction(&mut self) -> Result<Part> {
+        let mut left = self.comparison()?;
+        while self.accept("&&") {
+            self.count()?;
+            let (first, second) = (self.predicate_of(left)?, self.comparison()?);
+            let second = self.predicate_of(second)?;
+            left = Part::Predicate(Predicate::And(Box::new(first), Box::new(second)));
+        }
+        Ok(left)
+    }
+
+    fn predicate_of(&self, part: Part) -> Result<Predicate> {
+        match part {
+            Part::Predicate(predicate) => Ok(predicate),
+            Part::Path(_) => self.syntax_error(),
+        }
+    }
+
+    fn path_of(&self, part: Part) -> Result<Path> {
+        match part {
+            Part::Path(path) => Ok(path),
+            Part::Predicate(_) => self.syntax_error(),
+        }
+    }
+
+    pub(super) fn predicate(&mut self) -> Result<Predicate> {
+        let part = self.part()?;
+        self.predicate_of(part)
+    }
+
+    pub(super) fn path(&mut self) -> Result<Path> {
+        self.enter()?;
+        let part = self.sum()?;
+        self.depth -= 1;
+        self.path_of(part)
+    }
+
+    fn comparison(&mut self) -> Result<Part> {
+        self.count()?;
+        if self.accept("!") {
+            let operand = self.negated()?;
+            return Ok(Part::Predicate(Predicate::Not(Box::new(operand))));
+        }
+        let left = self.sum()?;
+        let left = match left {
+            Part::Predicate(predicate) => return Ok(Part::Predicate(predicate)),
+            Part::Path(path) => path,
+        };
+        if let Some(comparison) = self.comparison_operator() {
+            let right = self.sum()?;
+            let right = self.path_of(right)?;
+            return Ok(Part::Predicate(Predicate::Compare { comparison, left, right }));
+        }
+        if self.accept_word("starts") {
+            if !self.accept_word("with") {
+                return self.syntax_error();
+            }
+            let start = match self.take() {
+                Token::Text(text) => Start::Literal(Value::Text(text)),
+                Token::Variable(name) => Start::Variable(name),
+                _ => return self.syntax_error(),
+            };
+            let initial = Path { start, steps: Vec::new() };
+            return Ok(Part::Predicate(Predicate::StartsWith { whole: left, initial }));
+        }
+        if self.accept_word("like_regex") {
+            return self.like_regex(left);
+        }
+        Ok(Part::Path(left))
+    }
+
+    fn comparison_operator(&mut self) -> Option<Comparison> {
+        let Token::Symbol(symbol) = self.peek() else { return None };
+        let comparison = match *symbol {
+            "==" => Comparison::Equal,
+            "!=" | "<>" => Comparison::NotEqual,
+            "<" => Comparison::Less,
+            "<=" => Comparison::LessOrEqual,
+            ">" => Comparison::Greater,
+            ">=" => Comparison::GreaterOrEqual,
+            _ => return None,
+        };
+        self.at += 1;
+        Some(comparison)
+    }
+
+    /// What may stand behind `!`.
+    fn negated(&mut self) -> Result<Predicate> {
+        if self.accept("(") {
+            let predicate = self.predicate()?;
+            self.expect(")")?;
+            return Ok(predicate);
+        }
+        if self.accept_word("exists") { self.exists() } else { self.syntax_error() }
+    }
+
+    fn exists(&mut self) -> Result<Predicate> {
+        self.expect("(")?;
+        let path = self.path()?;
+        self.expect(")")?;
+        Ok(Predicate::Exists(path))
+    }
+
+    fn like_regex(&mut self, text: Path) -> Result<Part> {
+        let Token::Text(pattern) = self.take() else { return self.syntax_error() };
+        let mut flags = String::new();
+        if self.accept_word("flag") {
+            let Token::Text(given) = self.take() else { return self.syntax_error() };
+            flags = given;
+        }
+        if let Some(letter) = flags.chars().find(|letter| !matches!(letter, 'i' | 's' | 'm' | 'x' | 'q')) {
+            return exec_err!("unrecognized flag character \"{letter}\" in LIKE_REGEX predicate");
+        }
+        let has = |letter: char| flags.contains(letter);
+        let mut letters = String::from(match (has('q'), has('s'), has('m')) {
+            (true, ..) => "q",
+            (false, true, false) => "s",
+            (false, false, false) => "p",
+            (false, true, true) => "w",
+            (false, false, true) => "n",
+        });
+        if has('x') && !has('q') {
+            return exec_err!("XQuery \"x\" flag (expanded regular expressions) is not implemented");
+        }
+        if has('i') {
+            letters.push('i');
+        }
+        let regex = Box::new(Regex::new(&pattern, RegexOptions::parse(&letters)?)?);
+        Ok(Part::Predicate(Predicate::LikeRegex { text, regex }))
+    }
+
+    fn sum(&mut self) -> Result<Part> {
+        let mut left = self.product()?;
+        loop {
+            let operator = match self.peek() {
+                Token::Symbol("+") => Operator::Add,
+                Token::Symbol("-") => Operator::Subtract,
+                _ => return Ok(left),
+            };
+            self.at += 1;
+            let right = self.product()?;
+            left = self.arithmetic(operator, left, right)?;
+        }
+    }
+
+    fn product(&mut self) -> Result<Part> {
+        let mut left = self.signed()?;
+        loop {
+            let operator = match self.peek() {
+                Token::Symbol("*") => Operator::Multiply,
+                Token::Symbol("/") => Operator::Divide,
+                Token::Symbol("%") => Operator::Modulo,
+                _ => return Ok(left),
+            };
+            self.at += 1;
+            let right = self.signed()?;
+            left = self.arithmetic(operator, left, right)?;
+        }
+    }
+
+    fn arithmetic(&mut self, operator: Operator, left: Part, right: Part) -> Result<Part> {
+        self.count()?;
+        let (left, right) = (self.path_of(left)?, self.path_of(right)?);
+        let start = Start::Arithmetic(Box::new(Arithmetic { operator, left, right }));
+        Ok(Part::Path(Path { start, steps: Vec::new() }))
+    }
+
+    fn signed(&mut self) -> Result<Part> {
+        let is_minus = self.accept("-");
+        if !is_minus && !self.accept("+") {
+            return self.accessors();
+        }
+        self.count()?;
+        self.enter()?;
+        let operand = self.signed()?;
+        let operand = Box::new(self.path_of(operand)?);
+        self.depth -= 1;
+        Ok(Part::Path(Path { start: Start::Sign { is_minus, operand }, steps: Vec::new() }))
+    }
+
+    /// What a path starts with, and its accessors.
+    fn accessors(&mut self) -> Result<Part> {
+        let mut part = self.primary()?;
+        while let Some(step) = self.step()? {
+            self.count()?;
+            let mut path = part.into_path();
+            path.steps.push(step);
+            part = Part::Path(path);
+        }
+        Ok(part)
+    }
+
+    fn primary(&mut self) -> Result<Part> {
+        if self.accept("(") {
+            let inner = self.part()?;
+            self.expect(")")?;
+            return match inner {
+                Part::Predicate(predicate) if self.accept_word("is") => {
+                    if !self.accept_word("unknown") {
+                        return self.syntax_error();
+                    }
+                    Ok(Part::Predicate(Predicate::IsUnknown(Box::new(predicate))))
+                }
+                inner => Ok(inner),
+            };
+        }
+        if self.accept_word("exists") {
+            return self.exists().map(Part::Predicate);
+        }
+        let start = match self.peek() {
+            Token::Text(text) => Start::Literal(Value::Text(text.clone())),
+            Token::Integer(number) | Token::Decimal(number) => Start::Literal(Value::Number(numeric(number)?)),
+            Token::Variable(name) => Start::Variable(name.clone()),
+            Token::Symbol("$") => Start::Root,
+            Token::Symbol("@") if self.filters == 0 => {
+                return exec_err!("@ is not allowed in root expressions");
+            }
+            Token::Symbol("@") => Start::Current,
+            Token::Name(name) => match name.as_str() {
+                "null" => Start::Literal(Value::Null),
+                "true" => Start::Literal(Value::Bool(true)),
+                "false" => Start::Literal(Value::Bool(false)),
+                last if last.eq_ignore_ascii_case("last") && self.subscripts == 0 => {
+                    return exec_err!("LAST is allowed only in array subscripts");
+                }
+                last if last.eq_ignore_ascii_case("last") => Start::Last,
+                _ => return self.syntax_error(),
+            },
+            _ => return self.syntax_error(),
+        };
+        self.at += 1;
+        Ok(Part::Path(Path { start, steps: Vec::new() }))
+    }
+}
+
+/// A number of a path, which may begin or end with its point, as JSON has it.
+fn numeric(number: &str) -> Result<String> {
+    let zero = if number.starts_with('.') { "0" } else { "" };
+    let number = format!("{zero}{number}");
+    let (mantissa, exponent) = match number.find(['e', 'E']) {
+        Some(place) => number.split_at(place),
+        None => (number.as_str(), ""),
+    };
+    number::canonical(&format!("{}{exponent}", mantissa.strip_suffix('.').unwrap_or(mantissa)))
+}

@@ -1,0 +1,127 @@
+//! Predicates of a SQL/JSON path. What cannot be said is unknown, which is none here.
+
+use std::cmp::Ordering;
+
+use super::super::number;
+use super::super::value::Value;
+use super::budget::Found;
+use super::run::{Failure, Item, Run, Runner};
+use super::syntax::{Comparison, Path, Predicate};
+
+impl<'v> Runner<'v, '_> {
+    /// Whether `predicate` is true of `item`.
+    pub(super) fn truth(&mut self, predicate: &'v Predicate, item: &Item<'v>) -> Run<Option<bool>> {
+        self.count()?;
+        match predicate {
+            Predicate::And(left, right) => match self.truth(left, item)? {
+                Some(false) => Ok(Some(false)),
+                left => Ok(match self.truth(right, item)? {
+                    Some(true) => left,
+                    right => right,
+                }),
+            },
+            Predicate::Or(left, right) => match self.truth(left, item)? {
+                Some(true) => Ok(Some(true)),
+                left => Ok(match self.truth(right, item)? {
+                    Some(false) => left,
+                    right => right,
+                }),
+            },
+            Predicate::Not(inner) => Ok(self.truth(inner, item)?.map(|truth| !truth)),
+            Predicate::IsUnknown(inner) => Ok(Some(self.truth(inner, item)?.is_none())),
+            Predicate::Exists(path) => self.exists(path, item),
+            Predicate::Compare { comparison, left, right } => {
+                let Some(left) = self.suppressed(|runner| runner.unwrapped(left, item))? else { return Ok(None) };
+                let Some(right) = self.suppressed(|runner| runner.unwrapped(right, item))? else { return Ok(None) };
+                self.any_pair(&left, &right, |left, right| Ok(compare(*comparison, left, right)))
+            }
+            Predicate::StartsWith { whole, initial } => {
+                let Some(whole) = self.suppressed(|runner| runner.unwrapped(whole, item))? else { return Ok(None) };
+                let Some(initial) = self.suppressed(|runner| runner.items(initial, item))? else { return Ok(None) };
+                self.any_pair(&whole, &initial, |whole, initial| match (whole, initial) {
+                    (Value::Text(whole), Value::Text(initial)) => Ok(Some(whole.starts_with(initial.as_str()))),
+                    _ => Ok(None),
+                })
+            }
+            Predicate::LikeRegex { text, regex } => {
+                let Some(texts) = self.suppressed(|runner| runner.unwrapped(text, item))? else { return Ok(None) };
+                let none = [Item::Owned(Value::Null)];
+                self.any_pair(&texts, &none, |text, _| match text {
+                    Value::Text(text) => Ok(Some(regex.is_match(text)?)),
+                    _ => Ok(None),
+                })
+            }
+        }
+    }
+
+    /// What `run` gives; none where it fails with what predicates suppress.
+    fn suppressed<T>(&mut self, run: impl FnOnce(&mut Self) -> Run<T>) -> Run<Option<T>> {
+        let outer = std::mem::replace(&mut self.raises, false);
+        let result = run(self);
+        self.raises = outer;
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Failure::Suppressible(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn exists(&mut self, path: &'v Path, item: &Item<'v>) -> Run<Option<bool>> {
+        // In strict mode all is evaluated, since there may be an error.
+        let mut found = if self.is_lax { Found::first() } else { Found::all() };
+        let is_found = self.suppressed(|runner| runner.follow(path, item, &mut found))?;
+        Ok(is_found.map(|is_found| match &found.0 {
+            Some(items) => !items.is_empty(),
+            None => is_found,
+        }))
+    }
+
+    /// Whether `is_true` of any item of `left` with any of `right`.
+    fn any_pair(
+        &mut self,
+        left: &[Item<'v>],
+        right: &[Item<'v>],
+        is_true: impl Fn(&Value, &Value) -> Run<Option<bool>>,
+    ) -> Run<Option<bool>> {
+        let (mut is_unknown, mut is_found) = (false, false);
+        for left in left {
+            for right in right {
+                self.count()?;
+                match is_true(left, right)? {
+                    None if !self.is_lax => return Ok(None),
+                    None => is_unknown = true,
+                    Some(true) if self.is_lax => return Ok(Some(true)),
+                    Some(true) => is_found = true,
+                    Some(false) => {}
+                }
+            }
+        }
+        Ok(if is_found {
+            Some(true)
+        } else if is_unknown {
+            None
+        } else {
+            Some(false)
+        })
+    }
+}
+
+fn compare(comparison: Comparison, left: &Value, right: &Value) -> Option<bool> {
+    let ordering = match (left, right) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        // Null is not equal to anything else.
+        (Value::Null, _) | (_, Value::Null) => return Some(comparison == Comparison::NotEqual),
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Number(left), Value::Number(right)) => number::compare(left, right),
+        (Value::Text(left), Value::Text(right)) => left.as_bytes().cmp(right.as_bytes()),
+        _ => return None,
+    };
+    Some(match comparison {
+        Comparison::Equal => ordering.is_eq(),
+        Comparison::NotEqual => ordering.is_ne(),
+        Comparison::Less => ordering.is_lt(),
+        Comparison::LessOrEqual => ordering.is_le(),
+        Comparison::Greater => ordering.is_gt(),
+        Comparison::GreaterOrEqual => ordering.is_ge(),
+    })
+}

@@ -1,0 +1,143 @@
+//! What a SQL/JSON path is made of.
+
+use super::super::value::Value;
+use crate::text::Regex;
+
+/// A parsed path.
+#[derive(Debug)]
+pub(super) struct JsonPath {
+    /// Arrays are unwrapped, and what is missing is left out; in strict mode both are errors.
+    pub(super) is_lax: bool,
+    pub(super) path: Path,
+}
+
+/// An expression: where it starts, and the accessors behind it.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) start: Start,
+    pub(super) steps: Vec<Step>,
+}
+
+/// What a path starts with.
+#[derive(Debug)]
+pub(super) enum Start {
+    Literal(Value),
+    /// `$name`.
+    Variable(String),
+    /// `$`.
+    Root,
+    /// `@`.
+    Current,
+    /// `last`, the last place of the array that is subscripted.
+    Last,
+    Arithmetic(Box<Arithmetic>),
+    Sign {
+        is_minus: bool,
+        operand: Box<Path>,
+    },
+    Predicate(Box<Predicate>),
+}
+
+/// `left + right` and its siblings.
+#[derive(Debug)]
+pub(super) struct Arithmetic {
+    pub(super) operator: Operator,
+    pub(super) left: Path,
+    pub(super) right: Path,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+impl Operator {
+    pub(super) fn symbol(self) -> char {
+        match self {
+            Self::Add => '+',
+            Self::Subtract => '-',
+            Self::Multiply => '*',
+            Self::Divide => '/',
+            Self::Modulo => '%',
+        }
+    }
+}
+
+/// An accessor.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// `.key`
+    Key(String),
+    /// `.*`
+    AnyKey,
+    /// `[*]`
+    AnyElement,
+    /// `[0, 2 to last]`
+    Subscripts(Vec<(Path, Option<Path>)>),
+    /// `.**{first to last}`; `u32::MAX` is the last level.
+    AnyLevel { first: u32, last: u32 },
+    /// `? (…)`
+    Filter(Predicate),
+    /// `.type()`
+    Method(Method),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Type,
+    Size,
+    Abs,
+    Floor,
+    Ceiling,
+    Double,
+    KeyValue,
+}
+
+impl Method {
+    const ALL: [Self; 7] =
+        [Self::Type, Self::Size, Self::Abs, Self::Floor, Self::Ceiling, Self::Double, Self::KeyValue];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Size => "size",
+            Self::Abs => "abs",
+            Self::Floor => "floor",
+            Self::Ceiling => "ceiling",
+            Self::Double => "double",
+            Self::KeyValue => "keyvalue",
+        }
+    }
+
+    /// The method of that name, in any case.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| name.eq_ignore_ascii_case(method.name()))
+    }
+}
+
+/// What is true, false or unknown.
+#[derive(Debug)]
+pub(super) enum Predicate {
+    And(Box<Predicate>, Box<Predicate>),
+    Or(Box<Predicate>, Box<Predicate>),
+    Not(Box<Predicate>),
+    IsUnknown(Box<Predicate>),
+    Compare { comparison: Comparison, left: Path, right: Path },
+    Exists(Path),
+    StartsWith { whole: Path, initial: Path },
+    LikeRegex { text: Path, regex: Box<Regex> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}

@@ -1,0 +1,79 @@
+//! The row of a table as one value, whose members are named like its columns.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, StructArray};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::document::{as_they_are, check_count};
+use super::function::Function;
+use super::kind::{Kind, is_marked, texts};
+
+/// The name of the function. Its value is never NULL, unlike that of functions of JSON.
+pub(crate) const WHOLE_ROW: &str = "whole_row*";
+
+/// The name of the function whose argument is used as a row, and is its value.
+pub(crate) const ROW_VALUE: &str = "row_value*";
+
+pub(super) fn row_value() -> ScalarUDF {
+    let returns = |fields: &[FieldRef]| {
+        check_count("a row", fields, 1, 1)?;
+        Ok(fields[0].data_type().clone())
+    };
+    Function::new(ROW_VALUE, as_they_are, returns, |call| call.array(0))
+}
+
+/// The row of `values`, whose names are `names`; several may be equal.
+pub(crate) fn whole_row(names: Vec<String>, values: Vec<Expr>) -> Expr {
+    ScalarUDF::new_from_impl(WholeRow { names, signature: Signature::variadic_any(Volatility::Immutable) }).call(values)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WholeRow {
+    names: Vec<String>,
+    signature: Signature,
+}
+
+impl WholeRow {
+    /// Text that is marked as JSON becomes a value of that type.
+    fn members(&self, fields: &[FieldRef]) -> Fields {
+        let member = |(name, field): (&String, &FieldRef)| {
+            let data_type = if is_marked(field) { Kind::Json.data_type() } else { field.data_type().clone() };
+            Field::new(name, data_type, true)
+        };
+        self.names.iter().zip(fields).map(member).collect()
+    }
+}
+
+impl ScalarUDFImpl for WholeRow {
+    fn name(&self) -> &str {
+        WHOLE_ROW
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("{WHOLE_ROW} returns a field")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(WHOLE_ROW, DataType::Struct(self.members(args.arg_fields)), false)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = args.args.iter().zip(&args.arg_fields).map(|(value, field)| {
+            let array = value.clone().into_array(args.number_rows)?;
+            if is_marked(field) { Kind::Json.values(texts(&array)?) } else { Ok(array) }
+        });
+        let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
+        let rows = StructArray::try_new_with_length(self.members(&args.arg_fields), columns, None, args.number_rows)?;
+        Ok(ColumnarValue::Array(Arc::new(rows)))
+    }
+}

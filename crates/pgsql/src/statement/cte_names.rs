@@ -1,0 +1,75 @@
+//! Expressions of an inner WITH that have the name of one of an outer WITH.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, With,
+};
+
+use super::aliases::hidden_name;
+use super::columns::only_part;
+
+/// Gives each such expression a name of its own.
+pub(super) fn rename(statement: &mut Statement) {
+    // It never breaks off.
+    let _ = VisitMut::visit(statement, &mut Shadows { outer: Vec::new(), count: 0 });
+}
+
+struct Shadows {
+    /// The names of each WITH around.
+    outer: Vec<Vec<String>>,
+    count: usize,
+}
+
+impl VisitorMut for Shadows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let names = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone());
+        self.outer.push(names.collect());
+        ControlFlow::Continue(())
+    }
+
+    /// Inner queries come first, so that what is left of a name means the expression of this WITH.
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let Some(names) = self.outer.pop() else { return ControlFlow::Continue(()) };
+        for (index, name) in names.into_iter().enumerate() {
+            if !self.outer.iter().flatten().any(|other| *other == name) {
+                continue;
+            }
+            self.count += 1;
+            let mut renaming = Renaming { to: hidden_name(&name, self.count), from: name };
+            let Some(With { cte_tables, recursive, .. }) = &mut query.with else { continue };
+            let first = index + usize::from(!*recursive);
+            for cte in cte_tables.iter_mut().skip(first) {
+                let _ = VisitMut::visit(&mut cte.query, &mut renaming);
+            }
+            if let Some(cte) = cte_tables.get_mut(index) {
+                cte.alias.name = Ident::with_quote('"', &renaming.to);
+            }
+            let _ = VisitMut::visit(&mut query.body, &mut renaming);
+            let _ = VisitMut::visit(&mut query.order_by, &mut renaming);
+            let _ = VisitMut::visit(&mut query.limit_clause, &mut renaming);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Renaming {
+    from: String,
+    to: String,
+}
+
+impl VisitorMut for Renaming {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias, args: None, .. } = factor
+            && let Some(table) = only_part(name).filter(|table| table.value == self.from)
+        {
+            alias.get_or_insert_with(|| TableAlias { name: table, columns: Vec::new(), explicit: true, at: None });
+            *name = ObjectName::from(vec![Ident::with_quote('"', &self.to)]);
+        }
+        ControlFlow::Continue(())
+    }
+}

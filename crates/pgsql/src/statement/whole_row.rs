@@ -1,0 +1,319 @@
+//! Tables as values: `to_json(t)` where `t` is a table means its row.
+//!
+//! A table whose row is used gets two more columns, before anything joins it: one with a name that no caller can
+//! write, for `t.*`, and one that is named like the table, for `t`. So the row has the columns that `t.*` has, is NULL
+//! where an outer join fills the table with NULL, and a column with the name of the table comes first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use datafusion::common::Result;
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::sqlparser::ast::{
+    DuplicateTreatment, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, OrderByExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+};
+
+use super::aliases::shown;
+use crate::json::{ROW_VALUE, whole_row};
+use crate::syntax::call;
+
+/// Functions whose arguments may be rows.
+const OF_ROWS: [&str; 13] = [
+    ROW_VALUE,
+    "count",
+    "json_agg",
+    "json_build_array",
+    "json_build_object",
+    "json_object_agg",
+    "jsonb_agg",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "jsonb_object_agg",
+    "row_to_json",
+    "to_json",
+    "to_jsonb",
+];
+
+/// What marks the alias of a table whose row is used.
+const MARK: &str = "row\u{1}";
+/// What marks one whose columns `*` shows: both of its columns have names that no caller can write.
+const MARK_BESIDE_WILDCARD: &str = "value\u{1}";
+
+/// The column with the row of the table `name`.
+fn row_column(name: &str) -> String {
+    format!("{MARK}{name}")
+}
+
+/// The column that `name` by itself means, where it cannot have that name.
+fn value_column(name: &str) -> String {
+    format!("{MARK_BESIDE_WILDCARD}{name}")
+}
+
+/// Marks the tables of `select` whose rows are used as values, and names those rows. `has_outer_join` says whether
+/// rows of a table may be missing.
+pub(super) fn name_whole_rows(select: &mut Select, order_by: &mut [OrderByExpr], has_outer_join: bool) {
+    let mut uses = Uses { has_outer_join, ..Uses::default() };
+    // None of these breaks off.
+    let _ = VisitMut::visit(select, &mut RowsOfSubqueries);
+    let _ = Visit::visit(&*select, &mut uses);
+    for order in order_by.iter().filter(|order| !matches!(order.expr, Expr::Identifier(_))) {
+        let _ = Visit::visit(&order.expr, &mut uses);
+    }
+    let wanted: BTreeSet<String> = uses.rows.into_iter().chain(uses.names.into_iter().filter_map(only_rows)).collect();
+    let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
+    let mut tables = BTreeMap::new();
+    for from in &mut select.from {
+        let projection = &select.projection;
+        let mark_of = |name: &str| match wildcards_of(projection, name) {
+            _ if !wanted.contains(name) => None,
+            Wildcards::None => Some(MARK),
+            Wildcards::Plain if is_alone => Some(MARK_BESIDE_WILDCARD),
+            _ => None,
+        };
+        mark(from, &mark_of, &mut tables);
+    }
+    if !tables.is_empty() {
+        for (table, _) in tables.iter().filter(|(_, is_beside)| **is_beside) {
+            select.projection.iter_mut().for_each(|item| leave_out(item, table));
+        }
+        let mut names = Names { tables, depth: 0 };
+        let _ = VisitMut::visit(select, &mut names);
+        for order in order_by {
+            let _ = VisitMut::visit(&mut order.expr, &mut names);
+        }
+    }
+}
+
+/// A name that is used as a row wherever it stands by itself.
+fn only_rows((name, (as_row, in_all)): (String, (usize, usize))) -> Option<String> {
+    (as_row == in_all && as_row > 0).then_some(name)
+}
+
+/// Whether `*` shows the columns of a table.
+enum Wildcards {
+    None,
+    /// Without any options.
+    Plain,
+    Other,
+}
+
+fn wildcards_of(projection: &[SelectItem], name: &str) -> Wildcards {
+    let options = projection.iter().filter_map(|item| match item {
+        SelectItem::Wildcard(options) => Some(options),
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
+            only_part(table).is_none_or(|table| table.value == name).then_some(options)
+        }
+        _ => None,
+    });
+    options.fold(Wildcards::None, |found, options| match found {
+        Wildcards::None | Wildcards::Plain if *options == WildcardAdditionalOptions::default() => Wildcards::Plain,
+        _ => Wildcards::Other,
+    })
+}
+
+/// Leaves out of `*` what is added to `table`.
+fn leave_out(item: &mut SelectItem, table: &str) {
+    if let SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) = item {
+        let column = |name| ObjectName::from(vec![Ident::with_quote('"', name)]);
+        let added = vec![column(row_column(table)), column(value_column(table))];
+        options.opt_exclude = Some(ExcludeSelectItem::Multiple(added));
+    }
+}
+
+fn only_part(name: &ObjectName) -> Option<&Ident> {
+    match name.0.as_slice() {
+        [part] => part.as_ident(),
+        _ => None,
+    }
+}
+
+/// Marks the tables of `from` for which there is a mark. `tables` are those, and whether `*` shows their columns.
+fn mark(
+    from: &mut TableWithJoins,
+    mark_of: &dyn Fn(&str) -> Option<&'static str>,
+    tables: &mut BTreeMap<String, bool>,
+) {
+    let factors = std::iter::once(&mut from.relation).chain(from.joins.iter_mut().map(|join| &mut join.relation));
+    for factor in factors {
+        let (own, alias) = match factor {
+            TableFactor::Table { name, args: None, alias, .. } => {
+                (name.0.last().and_then(|part| part.as_ident()), alias)
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::UNNEST { alias, .. } => (None, alias),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                mark(table_with_joins, mark_of, tables);
+                continue;
+            }
+            _ => continue,
+        };
+        let Some(name) = alias.as_ref().map(|alias| &alias.name).or(own).cloned() else { continue };
+        if let Some(mark) = mark_of(&name.value) {
+            tables.insert(name.value.clone(), mark == MARK_BESIDE_WILDCARD);
+            let new = || TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+            alias.get_or_insert_with(new).at = Some(Ident::new(mark));
+        }
+    }
+}
+
+/// The arguments of `function` if it may take rows, but for `count(t.*)` of all rows.
+fn row_arguments(function: &mut Function, has_outer_join: bool) -> Option<&mut Vec<FunctionArg>> {
+    let name = only_part(&function.name)?.value.to_lowercase();
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    let is_of_rows = OF_ROWS.contains(&name.as_str());
+    let counts_all = name == "count"
+        && !has_outer_join
+        && list.duplicate_treatment != Some(DuplicateTreatment::Distinct)
+        && matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_))]);
+    (is_of_rows && !counts_all).then_some(&mut list.args)
+}
+
+/// How the names of a query are used. Those by themselves may stand in queries inside of it.
+#[derive(Default)]
+struct Uses {
+    has_outer_join: bool,
+    /// Tables with `t.*` as an argument.
+    rows: BTreeSet<String>,
+    /// How often a name stands by itself as an argument, and how often in all.
+    names: BTreeMap<String, (usize, usize)>,
+    depth: usize,
+}
+
+impl Visitor for Uses {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Identifier(name) => self.names.entry(name.value.clone()).or_default().1 += 1,
+            Expr::Function(function) => {
+                for arg in row_arguments(&mut function.clone(), self.has_outer_join).into_iter().flatten() {
+                    match arg {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name))) => {
+                            self.names.entry(name.value.clone()).or_default().0 += 1;
+                        }
+                        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) if self.depth == 0 => {
+                            self.rows.extend(only_part(table).map(|name| name.value.clone()));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Puts the columns with the rows of `tables` in place of `t.*`, and of `t` beside a `*` that shows their columns.
+struct Names {
+    tables: BTreeMap<String, bool>,
+    depth: usize,
+}
+
+impl VisitorMut for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0
+            && let Expr::Function(function) = expression
+        {
+            for arg in row_arguments(function, true).into_iter().flatten() {
+                let (name, column) = match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(table)) => match only_part(table) {
+                        Some(name) if self.tables.contains_key(&name.value) => (name.clone(), row_column(&name.value)),
+                        _ => continue,
+                    },
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(name)))
+                        if self.tables.get(&name.value) == Some(&true) =>
+                    {
+                        (name.clone(), value_column(&name.value))
+                    }
+                    _ => continue,
+                };
+                let row = Expr::CompoundIdentifier(vec![name, Ident::with_quote('"', column)]);
+                *arg = FunctionArg::Unnamed(FunctionArgExpr::Expr(row));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Makes a call of `(SELECT r FROM (…) AS r)` where it is an argument, so that `r` is used as a row there.
+struct RowsOfSubqueries;
+
+impl VisitorMut for RowsOfSubqueries {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
+        for arg in row_arguments(function, true).into_iter().flatten() {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query))) = arg
+                && let SetExpr::Select(select) = query.body.as_mut()
+                && let [SelectItem::UnnamedExpr(item @ Expr::Identifier(_))] = select.projection.as_mut_slice()
+            {
+                *item = call(ROW_VALUE, vec![item.clone()]);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The alias of `relation` if its row is used, and whether `*` shows its columns; the mark is taken away.
+pub(super) fn take_mark(relation: &mut TableFactor) -> Option<(TableAlias, bool)> {
+    let alias = match relation {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => alias.as_mut()?,
+        _ => return None,
+    };
+    let is_mark = |at: &&mut Ident| at.value == MARK || at.value == MARK_BESIDE_WILDCARD;
+    let is_beside_wildcard = alias.at.as_mut().filter(is_mark)?.value == MARK_BESIDE_WILDCARD;
+    alias.at = None;
+    Some((alias.clone(), is_beside_wildcard))
+}
+
+/// The table `plan` with its row. The row of a function that returns plain values is the value.
+pub(super) fn with_row(plan: LogicalPlan, name: &str, is_value: bool, is_beside_wildcard: bool) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns();
+    let mut output: Vec<PlannedExpr> = columns.iter().cloned().map(PlannedExpr::Column).collect();
+    let row = match output.as_slice() {
+        [only] if is_value => only.clone(),
+        values => {
+            let names = columns.iter().map(|column| shown(&column.name).to_owned()).collect();
+            whole_row(names, values.to_vec())
+        }
+    };
+    output.push(row.clone().alias(row_column(name)));
+    let own = columns.into_iter().find(|column| column.name == name);
+    match own {
+        _ if is_beside_wildcard => output.push(own.map_or(row, PlannedExpr::Column).alias(value_column(name))),
+        None => output.push(row.alias(name)),
+        Some(_) => {}
+    }
+    LogicalPlanBuilder::from(plan).project(output)?.build()
+}
