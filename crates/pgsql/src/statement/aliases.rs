@@ -160,7 +160,7 @@ fn tables_of(from: &[TableWithJoins]) -> Option<Vec<String>> {
     let factors = from
         .iter()
         .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    factors.map(|factor| super::merged::name_of(factor).map(|name| name.value)).collect()
+    factors.map(|factor| super::columns::name_of(factor).map(|name| name.value)).collect()
 }
 
 /// Whether the column that `expression` is may be one of `tables`.
