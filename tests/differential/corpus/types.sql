@@ -145,3 +145,4 @@ SELECT id, lag(id, 1, id * 10) OVER (ORDER BY id) AS a, lead(id, 2, -id) OVER (O
 WHERE id < 6 ORDER BY id;
 SELECT id, lag(i1, 1, i2) OVER (ORDER BY id) AS a, lag(NULL::int, 1, i2) OVER (ORDER BY id) AS b FROM nums WHERE id < 12
 ORDER BY id;
+SELECT d * 2 AS a, d > 1.25 AS b FROM (VALUES ('1.25'), (2.5), (100)) v(d) ORDER BY 1;

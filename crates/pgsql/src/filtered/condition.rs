@@ -50,7 +50,8 @@ impl PhysicalOptimizerRule for ConditionOrder {
     }
 }
 
-fn with_shortcuts_in(
+/// `node`, a projection, whose expressions stop where one side of AND or OR decides.
+pub(super) fn with_shortcuts_in(
     projection: &ProjectionExec,
     node: &Arc<dyn ExecutionPlan>,
 ) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {

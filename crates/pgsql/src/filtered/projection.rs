@@ -8,8 +8,10 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::barrier::FilterBarrier;
+use super::condition::with_shortcuts_in;
 
 /// The rule that moves projections towards the tables, of which those that compute do not pass a filter.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ impl FilteredProjection {
 impl PhysicalOptimizerRule for FilteredProjection {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let with_barriers = plan.transform_up(|node| {
+            // Before it may become a part of a scan.
+            if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
+                return with_shortcuts_in(projection, &node);
+            }
             Ok(if node.is::<FilterExec>() {
                 Transformed::yes(Arc::new(FilterBarrier::new(node)) as Arc<dyn ExecutionPlan>)
             } else {

@@ -6,17 +6,20 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DFSchema, Result, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr as PlanExpr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr as PlanExpr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value, Values, Visit, Visitor};
 
-use super::{common_type, typed, value_of};
+use super::{common_type, value_of};
 use crate::syntax::call;
 
 /// The name of the function, which no caller can write.
@@ -60,8 +63,15 @@ pub(super) fn resolve(call: &ScalarFunction, schema: &DFSchema) -> Result<Option
         return Ok(None);
     }
     let types = call.args.iter().skip(1).map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
-    let data_type = common_type("CASE", &types)?.unwrap_or(DataType::Utf8);
-    call.args.first().cloned().map(|literal| typed(literal, &data_type)).transpose()
+    Ok(match call.args.first() {
+        Some(PlanExpr::Literal(ScalarValue::Utf8(Some(text)), metadata)) => {
+            let data_type = type_of(text, &types)?;
+            // All rows of VALUES have one type, to its last digit.
+            let value = value_of(text, &data_type)?.cast_to(&data_type)?;
+            Some(PlanExpr::Literal(value, metadata.clone()))
+        }
+        _ => None,
+    })
 }
 
 fn type_rows(values: &mut Values) {
@@ -153,6 +163,16 @@ impl Visitor for FindsMuch {
     }
 }
 
+/// The type of the literal `text` beside values of the types `fellows`. A numeric has room for its own digits, too.
+fn type_of(text: &str, fellows: &[DataType]) -> Result<DataType> {
+    let common = common_type("VALUES", fellows)?.unwrap_or(DataType::Utf8);
+    if !common.is_decimal() {
+        return Ok(common);
+    }
+    let own = value_of(text, &common)?.data_type();
+    Ok(type_union_resolution(&[common.clone(), own]).unwrap_or(common))
+}
+
 pub(super) fn function() -> ScalarUDF {
     ScalarUDF::new_from_impl(Untyped { signature: Signature::variadic_any(Volatility::Immutable) })
 }
@@ -172,9 +192,16 @@ impl ScalarUDFImpl for Untyped {
         &self.signature
     }
 
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let fellows = types.get(1..).unwrap_or_default();
-        Ok(common_type("VALUES", fellows)?.unwrap_or(DataType::Utf8))
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        plan_err!("the type of a literal depends on its text")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let Some(Some(ScalarValue::Utf8(Some(text)))) = args.scalar_arguments.first() else {
+            return plan_err!("a literal without a type is a text");
+        };
+        let fellows: Vec<DataType> = args.arg_fields.iter().skip(1).map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(NAME, type_of(text, &fellows)?, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
