@@ -74,7 +74,7 @@ impl TableFunctionImpl for PlannedFromLists {
     }
 }
 
-/// `base` without what is replaced, in the order of names, then `ours`: of two functions with one name the
+/// `base` without what is withheld or replaced, in the order of names, then `ours`: of two functions with one name the
 /// later one counts, also where the name is an alias.
 fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> (String, Vec<String>)) -> Vec<F> {
     let ours: Vec<F> = ours.collect();
@@ -85,7 +85,7 @@ fn merged<F>(base: Vec<F>, ours: impl Iterator<Item = F>, names: impl Fn(&F) -> 
     }
     let mut merged: Vec<F> = Vec::new();
     for (name, function) in ordered {
-        if !replaced.contains(&name) {
+        if !WITHHELD.contains(&name.as_str()) && !replaced.contains(&name) {
             merged.push(function);
         }
     }

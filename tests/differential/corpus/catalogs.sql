@@ -102,3 +102,41 @@ WHERE c.relname = 'flights' AND c.relkind = 'r';
 SELECT col_description(c.oid, 1) FROM pg_catalog.pg_class c WHERE c.relname = 'airlines' AND c.relkind = 'r';
 SHOW server_encoding;
 SELECT name FROM pg_catalog.pg_settings WHERE name IN ('TimeZone', 'DateStyle') ORDER BY name;
+
+-- as psql, JDBC and SQLAlchemy write it
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname OPERATOR(pg_catalog.~) '^(planes)$' COLLATE pg_catalog.default
+  AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 2, 1;
+SELECT c.relchecks, c.relkind, c.relhasindex, c.relrowsecurity, false AS relhasoids, c.relispartition,
+  pg_catalog.array_to_string(c.reloptions || array(SELECT 'toast.' || x FROM pg_catalog.unnest(tc.reloptions) x), ', '),
+  CASE WHEN c.reloftype = 0 THEN '' ELSE c.reloftype::pg_catalog.regtype::pg_catalog.text END, c.relpersistence, am.amname
+FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_class tc ON (c.reltoastrelid = tc.oid)
+LEFT JOIN pg_catalog.pg_am am ON (c.relam = am.oid) WHERE c.oid = 'planes'::regclass;
+SELECT c.oid::pg_catalog.regclass, c.relkind, inhdetachpending, pg_catalog.pg_get_expr(c.relpartbound, c.oid)
+FROM pg_catalog.pg_class c, pg_catalog.pg_inherits i WHERE c.oid = i.inhrelid AND i.inhparent = '16388'
+ORDER BY pg_catalog.pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT', c.oid::pg_catalog.regclass::pg_catalog.text;
+SELECT typname, typinput = 'pg_catalog.array_in'::regproc AS is_array, typtype, pg_type.oid
+FROM pg_catalog.pg_type LEFT JOIN (SELECT ns.oid AS nspoid, ns.nspname, r.r FROM pg_namespace AS ns
+  JOIN (SELECT s.r, (current_schemas(false))[s.r] AS nspname
+    FROM generate_series(1, array_upper(current_schemas(false), 1)) AS s(r)) AS r USING (nspname)) AS sp
+  ON sp.nspoid = typnamespace WHERE pg_type.oid = 1009 ORDER BY sp.r, pg_type.oid DESC;
+SELECT i.relname, a.attname, ix.indisunique FROM pg_class t, pg_class i, pg_index ix, pg_attribute a
+WHERE t.oid = ix.indrelid AND i.oid = ix.indexrelid AND a.attrelid = t.oid AND a.attnum = ANY (ix.indkey)
+  AND t.relname = 'flights' ORDER BY 1;
+
+-- oids as names
+SELECT 'flights'::regclass, to_regclass('flights'), to_regtype('int4'), 23::regtype, 'int4'::regtype::oid;
+SELECT a.atttypid::regtype, pg_typeof(a.attnum) FROM pg_attribute a
+WHERE a.attrelid = 'planes'::regclass AND attnum BETWEEN 1 AND 2 ORDER BY attnum;
+SELECT relname, relnamespace::regnamespace, relnamespace::regnamespace::text = 'public' AS is_public FROM pg_class
+WHERE relname IN ('planes', 'flights') ORDER BY relname;
+SELECT oid::regclass::text FROM pg_class WHERE relname = 'planes' ORDER BY oid::regclass::text;
+SELECT 'nothing'::regclass;
+SELECT has_table_privilege('flights', 'SELECT'), has_schema_privilege('public', 'usage'),
+  has_table_privilege(current_user, 'flights', 'select');
+SELECT current_setting('nothing', true), current_setting('datestyle');
+SELECT pg_typeof(length('a')) AS a, pg_typeof(coalesce(1, 2.5)) AS b, pg_typeof(CASE WHEN true THEN 1 END) AS c,
+  pg_typeof(1::real + 1) AS d, pg_typeof(5 % 2) AS e, pg_typeof((SELECT 1)) AS f, pg_typeof(-3) AS g,
+  pg_typeof(ARRAY[1.5, 2]) AS h, pg_typeof(2 ^ 3) AS i, pg_typeof('a'::varchar(3)) AS j;
+SELECT pg_size_pretty(10239::bigint) AS a, pg_size_pretty(10240::bigint) AS b, pg_size_pretty(20971519::bigint) AS c,
+  pg_size_pretty(123456789012::bigint) AS d, pg_size_pretty(-5000000::bigint) AS e;

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, ObjectName, Select, SelectItem, Statement, TableFactor, Value, Visit, VisitMut, Visitor,
     VisitorMut,
 };
@@ -79,6 +79,7 @@ impl VisitorMut for Catalogs {
                     *expression = call(&word, Vec::new());
                 }
             }
+            Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(name_field),
             Expr::Collate { expr, collation } if is_default(collation) => *expression = taken(expr),
             Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => plain_operator(compare_op),
             Expr::BinaryOp { left, op, right } => {
@@ -99,7 +100,7 @@ impl VisitorMut for Catalogs {
     }
 }
 
-/// Whether a type is named that the parser does not know, or a function is called that gives one.
+/// Whether something is named whose name is lost when it is rewritten: a type, or a field of a row.
 struct FindsTypes;
 
 impl Visitor for FindsTypes {
@@ -107,7 +108,8 @@ impl Visitor for FindsTypes {
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
         match expression {
-            Expr::Cast { data_type: DataType::Custom(..) | DataType::Regclass, .. } => ControlFlow::Break(()),
+            Expr::Cast { data_type: DataType::Custom(..) | DataType::Regclass, .. }
+            | Expr::CompoundFieldAccess { .. } => ControlFlow::Break(()),
             expression if reference_of(expression).is_some() => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
@@ -116,6 +118,19 @@ impl Visitor for FindsTypes {
 
 fn taken(expression: &mut Expr) -> Expr {
     std::mem::replace(expression, Expr::Value(Value::Null.into()))
+}
+
+/// `(row).field` as the planner reads it.
+fn name_field(access: &mut AccessExpr) {
+    if let AccessExpr::Dot(field) = access
+        && let Expr::Identifier(name) = field
+    {
+        let name = match name.quote_style {
+            Some(_) => name.value.clone(),
+            None => name.value.to_lowercase(),
+        };
+        *field = Expr::Value(Value::SingleQuotedString(name).into());
+    }
 }
 
 /// The last part of a name of PostgreSQL's own, in lower case.

@@ -163,6 +163,12 @@ impl<'s> Scope<'_, 's> {
     }
 
     fn of_function(&self, name: &str, args: &[Expr], expression: &Expr) -> Result<String> {
+        // What gives a cast a name of its own gives its first argument.
+        if name == "cast_named*"
+            && let Some(cast) = args.first()
+        {
+            return self.type_name(cast);
+        }
         if INTEGER_FUNCTIONS.contains(&name) {
             return Ok("integer".to_owned());
         }

@@ -43,7 +43,10 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
             Error::new(ErrorKind::InvalidArguments, "this combination of clauses cannot be run")
                 .with_hint("Put the innermost part into a query of WITH, or leave out ORDER BY within it.")
         }
-        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => invalid(text),
+        DataFusionError::Plan(text) | DataFusionError::Configuration(text) => match advice(text) {
+            Some(advice) => invalid(text).with_hint(advice),
+            None => invalid(text),
+        },
         DataFusionError::SQL(error, _) => invalid(&error.to_string()),
         DataFusionError::NotImplemented(text) => {
             invalid(&format!("this is not supported: {text}")).with_hint(WHICH_SQL)
@@ -67,6 +70,18 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
         },
         other => Error::internal(other.to_string()),
     }
+}
+
+/// What mends errors whose texts are DataFusion's, by how they begin.
+const ADVICE: &[(&str, &str)] = &[
+    ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
+    ("Failed to unify argument types", "Cast the values to one type: x::text."),
+    ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),
+    ("Correlated scalar subquery", "Put the subquery into SELECT of a query in FROM, and use its column."),
+];
+
+fn advice(text: &str) -> Option<&'static str> {
+    ADVICE.iter().find(|(start, _)| text.starts_with(start)).map(|(_, advice)| *advice)
 }
 
 /// What our own readers and other databases say, however deep it lies.
