@@ -121,7 +121,8 @@ fn slices(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(if made.data_type() == call.returns { made } else { Arc::new(cast(&made, call.returns)?) })
 }
 
-/// `list`, each row of which belongs to one of the `owners`, whose `bounds` count. Marks those of which nothing is left.
+/// `list`, each row of which belongs to one of the `owners`, whose `bounds` count. Marks those of which nothing is
+/// left.
 fn sliced(list: &ListArray, owners: &[usize], bounds: &[Int64Array], is_empty: &mut [bool]) -> Result<ListArray> {
     let [lower, upper, rest @ ..] = bounds else { return Ok(list.clone()) };
     let (mut places, mut lengths, mut inner_owners) = (Vec::new(), Vec::new(), Vec::new());

@@ -84,8 +84,8 @@ fn replacement(operand: &mut Expr, data_type: &mut DataType) -> Result<Option<Ex
     }
 }
 
-/// `operand::numeric(precision, scale)` whose digits are all before the point, or all after it: as a cast to a type with
-/// the digits of the scale, in units of which it has the precision.
+/// `operand::numeric(precision, scale)` whose digits are all before the point, or all after it: as a cast to a type
+/// with the digits of the scale, in units of which it has the precision.
 fn beyond_point(operand: Expr, precision: u64, scale: i64) -> Result<Expr> {
     let digits = scale.unsigned_abs();
     if precision + digits > 38 {

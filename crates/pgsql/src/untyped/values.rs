@@ -1,8 +1,8 @@
 //! Literals in VALUES, and in the first branch of a CASE.
 //!
 //! The types of a row's values are only known once it is planned, when DataFusion demands that all rows agree. So a
-//! literal becomes a call with the values beside it, of which only the types count. The planner takes the type of a CASE
-//! from its first branch.
+//! literal becomes a call with the values beside it, of which only the types count. The planner takes the type of a
+//! CASE from its first branch.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
