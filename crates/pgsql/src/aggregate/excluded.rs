@@ -140,7 +140,7 @@ impl PartitionEvaluator for Evaluator {
         if self.row == 0 {
             let keys = &values[arguments + usize::from(self.has_filter)..];
             let rows = values.first().map_or(0, |column| column.len());
-            self.peers = if keys.is_empty() { vec![0..rows] } else { partition(keys)?.ranges() };
+            self.peers = if keys.is_empty() { std::iter::once(0..rows).collect() } else { partition(keys)?.ranges() };
         }
         let row = self.row;
         self.row += 1;

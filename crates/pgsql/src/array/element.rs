@@ -108,10 +108,10 @@ fn slices(call: &Call<'_>) -> Result<ArrayRef> {
     let has_dimensions = !is_empty.contains(&true);
     let sliced = if has_dimensions { sliced(&list, &owners, &bounds, &mut is_empty)? } else { list.clone() };
     let mut made = Lists::new(call.rows);
-    for row in 0..call.rows {
+    for (row, is_empty) in is_empty.into_iter().enumerate() {
         if list.is_null(row) || bounds.iter().any(|bound| bound.is_null(row)) {
             made.push_null();
-        } else if is_empty[row] {
+        } else if is_empty {
             made.push(std::iter::empty())?;
         } else {
             made.push(range(&sliced, row).map(|place| (0, place)))?;

@@ -51,7 +51,7 @@ impl VisitorMut for Joins<'_> {
 #[derive(Clone)]
 enum Part {
     /// A merged column and its value.
-    Merged(Ident, Expr),
+    Merged(Ident, Box<Expr>),
     /// The columns of a table, if they are known, without some of them.
     Rest { table: Ident, columns: Option<Vec<String>>, without: Vec<Ident> },
 }
@@ -133,7 +133,7 @@ impl Joins<'_> {
                     None => equal,
                     Some(before) => binary(before, BinaryOperator::And, equal),
                 });
-                merged.push(Part::Merged(name, value_of(join, left_value, right_value)));
+                merged.push(Part::Merged(name, Box::new(value_of(join, left_value, right_value))));
             }
             if let Some(constraint) = constraint_of(join) {
                 let always = || Expr::value(Value::Boolean(true));
@@ -293,7 +293,7 @@ fn take(parts: &mut Vec<Part>, name: &Ident, side: &str) -> Result<Option<Expr>>
     }
     if let Some(place) = merged {
         let Part::Merged(_, value) = parts.remove(place) else { return Ok(None) };
-        return Ok(Some(value));
+        return Ok(Some(*value));
     }
     for part in parts.iter_mut().filter(|part| has(part)) {
         let Part::Rest { table, columns, without } = part else { continue };
@@ -344,7 +344,7 @@ fn only_meanings(parts: &[Part]) -> Vec<Merge> {
     };
     let merged = parts.iter().filter_map(|part| match part {
         Part::Merged(name, value) if meanings(&name.value) == 1 => {
-            Some(Merge { name: name.value.clone(), value: value.clone() })
+            Some(Merge { name: name.value.clone(), value: Expr::clone(value) })
         }
         _ => None,
     });
@@ -378,7 +378,7 @@ fn item(part: &Part, left_out: &[Ident]) -> Option<SelectItem> {
     match part {
         Part::Merged(name, _) if left_out.iter().any(|other| is_same(&name.value, other)) => None,
         Part::Merged(name, value) => {
-            Some(SelectItem::ExprWithAlias { expr: value.clone(), alias: Ident::with_quote('"', &name.value) })
+            Some(SelectItem::ExprWithAlias { expr: Expr::clone(value), alias: Ident::with_quote('"', &name.value) })
         }
         Part::Rest { table, columns, without } => {
             let is_shown = |column: &String| !without.iter().chain(left_out).any(|name| is_same(column, name));

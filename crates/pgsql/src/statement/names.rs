@@ -1,8 +1,8 @@
 //! The names that PostgreSQL gives to columns without an alias (its `FigureColname`).
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Expr, Function, Ident, ObjectName, Query, SelectItem, SetExpr,
-    TimezoneInfo, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Function, Ident, ObjectName, Query, SelectItem,
+    SetExpr, TimezoneInfo, TrimWhereField,
 };
 
 /// The name of a column that nothing names.
@@ -64,6 +64,7 @@ fn name_of_syntax(expression: &Expr) -> Option<&'static str> {
         Expr::Exists { negated: false, .. } => "exists",
         Expr::Array(_) => "array",
         Expr::Tuple(_) => "row",
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => "overlaps",
         _ => return None,
     })
 }

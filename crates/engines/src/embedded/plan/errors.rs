@@ -75,6 +75,7 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
 /// What mends errors whose texts are DataFusion's, by how they begin.
 const ADVICE: &[(&str, &str)] = &[
     ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
+    ("Field ", "Write the value itself in the place of a member of a row."),
     ("Failed to unify argument types", "Cast the values to one type: x::text."),
     ("Inconsistent data type across values list", "Cast the values of a column to one type: '2013-01-01'::date."),
     ("Correlated scalar subquery", "Put the subquery into SELECT of a query in FROM, and use its column."),

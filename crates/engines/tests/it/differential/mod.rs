@@ -35,12 +35,8 @@ use self::server::{STATEMENT_SECONDS_MAX, Server, ServerError};
 use self::tables::Tables;
 use crate::support::{Node, TestJob, small_options};
 
-/// The share of the corpus that must be answered as PostgreSQL answers it. It is to be 0.95, and may only grow.
-const ANSWERED_SHARE_MIN: f64 = 0.91;
-/// Whether another name of a column fails the test.
-const NAMES_MUST_AGREE: bool = false;
-/// Whether a refusal that does not say what to write fails the test.
-const REFUSALS_MUST_ADVISE: bool = false;
+/// The share of the corpus that must be answered as PostgreSQL answers it; it may only grow.
+const ANSWERED_SHARE_MIN: f64 = 0.98;
 /// Statements that run at a time.
 const PARALLEL: usize = 4;
 
@@ -111,9 +107,7 @@ struct Judged {
 impl Judged {
     fn fails(&self) -> bool {
         match &self.outcome {
-            Outcome::Different(_) | Outcome::Internal => true,
-            Outcome::Named => NAMES_MUST_AGREE,
-            Outcome::Mute => REFUSALS_MUST_ADVISE,
+            Outcome::Different(_) | Outcome::Internal | Outcome::Named | Outcome::Mute => true,
             Outcome::Refused => false,
             Outcome::Equal | Outcome::BothFail | Outcome::Wider | Outcome::Looser => self.statement.refused.is_some(),
         }
