@@ -79,7 +79,12 @@ impl VisitorMut for Catalogs {
                     *expression = call(&word, Vec::new());
                 }
             }
-            Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(name_field),
+            // Behind a name stand a table's columns, whose names are those of identifiers.
+            Expr::CompoundFieldAccess { root, access_chain }
+                if !matches!(root.as_ref(), Expr::Identifier(_) | Expr::CompoundIdentifier(_)) =>
+            {
+                access_chain.iter_mut().for_each(name_field);
+            }
             Expr::Collate { expr, collation } if is_default(collation) => *expression = taken(expr),
             Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => plain_operator(compare_op),
             Expr::BinaryOp { left, op, right } => {

@@ -52,17 +52,7 @@ pub(super) fn rows(relation: &str, objects: &Objects) -> Result<RecordBatch> {
                 .finish()
         }
         "pg_settings" => settings(),
-        "pg_database" => new(relation, 1)?
-            .number(&["oid"], oid::DATABASE)
-            .text(&["datname"], &objects.database)
-            .number(&["datdba"], oid::OWNER)
-            .number(&["encoding"], UTF8)
-            .text(&["datlocprovider"], "c")
-            .flag(&["datallowconn"], true)
-            .number(&["datconnlimit"], -1)
-            .number(&["dattablespace"], DEFAULT_TABLESPACE)
-            .text(&["datcollate", "datctype"], "C")
-            .finish(),
+        "pg_database" => database(objects),
         "pg_roles" => new(relation, 2)?
             .numbers("oid", [oid::OWNER, USER])
             .texts("rolname", [OWNER, &objects.user])
@@ -89,6 +79,20 @@ pub(super) fn rows(relation: &str, objects: &Objects) -> Result<RecordBatch> {
             .finish(),
         other => new(other, 0)?.finish(),
     }
+}
+
+fn database(objects: &Objects) -> Result<RecordBatch> {
+    new("pg_database", 1)?
+        .number(&["oid"], oid::DATABASE)
+        .text(&["datname"], &objects.database)
+        .number(&["datdba"], oid::OWNER)
+        .number(&["encoding"], UTF8)
+        .text(&["datlocprovider"], "c")
+        .flag(&["datallowconn"], true)
+        .number(&["datconnlimit"], -1)
+        .number(&["dattablespace"], DEFAULT_TABLESPACE)
+        .text(&["datcollate", "datctype"], "C")
+        .finish()
 }
 
 fn new(relation: &str, rows: usize) -> Result<Rows> {

@@ -30,8 +30,15 @@ pub(super) fn rewrite_comparison(expression: &mut Expr) -> Result<()> {
 
 /// `(ROW(a, b)).f2`.
 fn field(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
-    let [AccessExpr::Dot(Expr::Identifier(name))] = chain else { return None };
-    let position = name.value.strip_prefix('f')?.parse::<usize>().ok()?.checked_sub(1)?;
+    let name = match chain {
+        [AccessExpr::Dot(Expr::Identifier(name))] => &name.value,
+        [AccessExpr::Dot(Expr::Value(name))] => match &name.value {
+            Value::SingleQuotedString(name) => name,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let position = name.strip_prefix('f')?.parse::<usize>().ok()?.checked_sub(1)?;
     row(root)?.into_iter().nth(position)
 }
 

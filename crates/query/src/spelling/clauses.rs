@@ -11,7 +11,7 @@ pub(crate) fn with_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut written: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     // The places in `written` of the brackets that are open.
     let mut open: Vec<usize> = Vec::new();
-    let mut rest = tokens.into_iter().peekable();
+    let mut rest = tokens.into_iter();
     while let Some(token) = rest.next() {
         match &token.token {
             Token::LParen => open.push(written.len()),
@@ -26,7 +26,10 @@ pub(crate) fn with_clauses(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 written.push(TokenWithSpan { token: Token::make_keyword(direction), span: token.span });
                 continue;
             }
-            word if is_word(word, "from") && last_is(&written, "rows") && follows_bracket(&mut rest) => {
+            word if is_word(word, "from") && last_is(&written, "rows") && begins_with_bracket(rest.as_slice()) => {
+                while rest.as_slice().first().is_some_and(is_space) {
+                    rest.next();
+                }
                 let span = pop_word(&mut written).map_or(token.span, |token| token.span);
                 written.push(TokenWithSpan { token: Token::make_word("rows_from", None), span });
                 continue;
@@ -58,10 +61,9 @@ fn pop_word(written: &mut Vec<TokenWithSpan>) -> Option<TokenWithSpan> {
     written.pop()
 }
 
-/// Whether a bracket comes next; spaces before it are taken.
-fn follows_bracket(rest: &mut std::iter::Peekable<std::vec::IntoIter<TokenWithSpan>>) -> bool {
-    while rest.next_if(is_space).is_some() {}
-    rest.peek().is_some_and(|token| token.token == Token::LParen)
+/// Whether a bracket comes next.
+fn begins_with_bracket(rest: &[TokenWithSpan]) -> bool {
+    rest.iter().find(|token| !is_space(token)).is_some_and(|token| token.token == Token::LParen)
 }
 
 /// Moves the exclusion at the end of a window, which begins with the bracket at `place`, to its front.

@@ -72,6 +72,10 @@ pub(crate) fn error_of(error: &DataFusionError, database: &str) -> Error {
     }
 }
 
+/// What mends an overflow; dates are compared with timestamps in nanoseconds.
+const CAST_WIDER: &str = "Cast to a wider type: x::bigint or x::numeric. A date that is compared with a timestamp lies \
+                          between 1677 and 2262; compare dates: x::date.";
+
 /// What mends errors whose texts are DataFusion's, by how they begin.
 const ADVICE: &[(&str, &str)] = &[
     ("Invalid function ", "The functions are listed on the page \"Which SQL is this\" (docs/sql.md)."),
@@ -151,8 +155,8 @@ fn of_arrow(error: &ArrowError, database: &str) -> Error {
     match error {
         ArrowError::DivideByZero => invalid(DIVISION_BY_ZERO).with_hint(GUARD_THE_DIVISOR),
         ArrowError::CastError(text) | ArrowError::ParseError(text) => invalid(text).with_hint(TRY_CAST),
+        ArrowError::ArithmeticOverflow(text) => invalid(text).with_hint(CAST_WIDER),
         ArrowError::ComputeError(text)
-        | ArrowError::ArithmeticOverflow(text)
         | ArrowError::InvalidArgumentError(text)
         | ArrowError::NotYetImplemented(text) => invalid(text),
         ArrowError::OffsetOverflowError(_) => too_large("a column of one batch holds more than 2 GiB"),
