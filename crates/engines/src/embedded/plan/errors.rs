@@ -236,9 +236,17 @@ fn clean(text: &str, database: &str) -> String {
     for noise in NOISE {
         text = text.replace(noise, "");
     }
-    let text = said_of_arguments(without_syntax_tree(&text));
+    let text = said_of_arguments(without_syntax_tree(without_internal_names(&text)));
     let text = text.trim_end_matches(['.', '\n', ' ']);
     with_names_of_sql(&without_signatures(text).unwrap_or_else(|| text.to_owned()))
+}
+
+/// Cuts off the nearest name where it is that of a function which no statement can write.
+fn without_internal_names(text: &str) -> &str {
+    match text.split_once("\nDid you mean '") {
+        Some((said, name)) if name.contains("*'") => said,
+        _ => text,
+    }
 }
 
 /// Cuts off a syntax tree as Rust prints it: `Substring { expr: Identifier(Ident { …`.
