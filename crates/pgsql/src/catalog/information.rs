@@ -102,7 +102,7 @@ fn time_precision(of: &Type) -> Option<i64> {
     }
 }
 
-/// What is told of the type of a number.
+/// The description of the type of a number.
 struct Numeric {
     precision: Option<i64>,
     radix: Option<i64>,

@@ -1,6 +1,6 @@
 //! PostgreSQL's catalogs, `pg_catalog` and `information_schema`, over what one caller may see.
 //!
-//! An engine finds out what a statement asks of them ([`catalog_needs`]), lists the tables and columns that its caller
+//! An engine finds out what a statement needs of them ([`catalog_needs`]), lists the tables and columns that its caller
 //! may see ([`Objects`]), and gets rows ([`catalog_rows`]) and functions ([`catalog_functions`]) made of these. Nothing
 //! in here looks for tables by itself.
 

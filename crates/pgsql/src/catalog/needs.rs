@@ -1,4 +1,4 @@
-//! What a statement asks of the catalogs, before anything of them is made.
+//! What a statement needs of the catalogs, before anything of them is made.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -16,17 +16,17 @@ const OF_COLUMNS: &[&str] = &[
     "pg_catalog.pg_attribute",
 ];
 
-/// What a statement asks of the catalogs.
+/// What a statement needs of the catalogs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CatalogNeeds {
     /// The full names of the catalogs that it may read.
     pub relations: BTreeSet<&'static str>,
-    /// Whether it asks for columns, not only for tables.
+    /// Whether it needs columns, not only tables.
     pub columns: bool,
     functions: bool,
 }
 
-/// What `statement` asks of the catalogs; none if nothing.
+/// What `statement` needs of the catalogs; none if nothing.
 pub fn catalog_needs(statement: &Statement) -> Option<CatalogNeeds> {
     let mut needs = CatalogNeeds::default();
     // Collecting never breaks off.

@@ -28,7 +28,7 @@ pub struct Table {
     pub schema: String,
     /// Its name in it.
     pub name: String,
-    /// Its rows, as far as they are known and may be told.
+    /// Its rows, as far as they are known and may be shown.
     pub rows: Option<u64>,
     /// What its owner says about it.
     pub comment: Option<String>,

@@ -25,7 +25,7 @@ const TO_REFERENCES: &[&str] = &["to_regclass", "to_regtype"];
 /// Words that are calls without brackets.
 const WORDS: &[&str] = &["current_schema", "current_role"];
 
-/// Rewrites what `statement` asks of the catalogs.
+/// Rewrites the parts of `statement` that refer to the catalogs.
 pub(crate) fn rewrite_statement(statement: &mut Statement) {
     // It never breaks off.
     let _ = VisitMut::visit(statement, &mut Catalogs);

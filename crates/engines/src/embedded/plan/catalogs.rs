@@ -22,7 +22,7 @@ pub(crate) struct SystemCatalogs {
 }
 
 impl SystemCatalogs {
-    /// What `statement` asks of the catalogs; none if nothing.
+    /// What `statement` needs of the catalogs; none if nothing.
     pub(crate) fn needs_of(statement: &Statement) -> Option<CatalogNeeds> {
         statement.ast().and_then(catalog_needs)
     }
