@@ -26,6 +26,7 @@ mod json;
 mod number;
 mod operator;
 mod optimizer;
+mod outer_join;
 mod registry;
 mod statement;
 mod syntax;

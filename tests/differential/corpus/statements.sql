@@ -462,3 +462,12 @@ SELECT o.customer_id, count(c.*) FROM (VALUES (1), (999)) o (customer_id) LEFT J
 o.customer_id GROUP BY 1 ORDER BY 1;
 WITH cumulated AS (SELECT product_id, sum(quantity * unit_price) OVER (ORDER BY order_id) / sum(quantity *
 unit_price) OVER () AS share FROM orders) SELECT count(*) FILTER (WHERE share <= 0.8) AS n FROM cumulated;
+
+SELECT a.x, p.y FROM (SELECT 1 AS x) a FULL JOIN (SELECT 2 AS y) p ON a.x = p.y ORDER BY a.x;
+
+SELECT a.name, f.dest FROM airlines a LEFT JOIN (SELECT DISTINCT carrier, dest FROM flights WHERE dest = 'LAX') f
+  ON f.carrier = a.carrier ORDER BY f.dest DESC, a.name;
+
+SELECT a.name, count(*) OVER (PARTITION BY f.dest) AS n
+FROM airlines a LEFT JOIN (SELECT DISTINCT carrier, dest FROM flights WHERE dest = 'LAX') f ON f.carrier = a.carrier
+ORDER BY a.name;

@@ -22,6 +22,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use self::condition::ConditionOrder;
 use self::projection::FilteredProjection;
+use crate::outer_join::OuterJoins;
 
 /// Functions that never fail, of which a condition may be made as it is.
 const INFALLIBLE: &[&str] = &[
@@ -40,10 +41,14 @@ const INFALLIBLE: &[&str] = &[
     "upper",
 ];
 
-/// DataFusion's rules, less the computing of rows that a condition excludes.
+/// DataFusion's rules, less the computing of rows that a condition excludes, and with what outer joins fill in mind.
 pub fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = Vec::new();
     for rule in PhysicalOptimizer::new().rules {
+        // Before it is known which sorts are needed.
+        if rule.name() == "EnsureRequirements" {
+            rules.push(Arc::new(OuterJoins));
+        }
         rules.push(match rule.name() {
             "ProjectionPushdown" => Arc::new(FilteredProjection::new(rule)),
             _ => rule,

@@ -1,0 +1,121 @@
+//! Columns that an outer join fills with NULL are no constants above it, whatever they are below.
+//!
+//! DataFusion keeps what it knows of both sides (`EquivalenceGroup::join`), and leaves out the sort of
+//! `(SELECT 1 AS x) a FULL JOIN b … ORDER BY a.x`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::JoinType;
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ChildrenPropertiesMode::Recompute;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PhysicalExpr, PlanProperties,
+    ReplaceChildrenOptions,
+};
+
+/// Puts [`FilledRows`] above outer joins below which columns are known to be constant or equal.
+#[derive(Debug)]
+pub(crate) struct OuterJoins;
+
+impl PhysicalOptimizerRule for OuterJoins {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let filled = plan.transform_up(|plan| {
+            let knows = !plan.equivalence_properties().eq_group().is_empty();
+            Ok(if knows && is_outer_join(&plan) {
+                Transformed::yes(Arc::new(FilledRows::new(plan)) as Arc<dyn ExecutionPlan>)
+            } else {
+                Transformed::no(plan)
+            })
+        })?;
+        Ok(filled.data)
+    }
+
+    fn name(&self) -> &str {
+        "OuterJoins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn is_outer_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let hash = plan.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
+    let nested = plan.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type());
+    let merge = plan.downcast_ref::<SortMergeJoinExec>().map(|join| join.join_type());
+    matches!(hash.or(nested).or(merge), Some(JoinType::Left | JoinType::Right | JoinType::Full))
+}
+
+/// The rows of an outer join, of which nothing is known.
+#[derive(Debug)]
+struct FilledRows {
+    join: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl FilledRows {
+    fn new(join: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(join.schema()),
+            join.output_partitioning().clone(),
+            join.pipeline_behavior(),
+            join.boundedness(),
+        );
+        Self { join, properties: Arc::new(properties) }
+    }
+}
+
+impl DisplayAs for FilledRows {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for FilledRows {
+    fn name(&self) -> &str {
+        "FilledRows"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    /// A sort that is needed must stay above.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.join]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::new(children.pop().unwrap_or_else(|| self.join.clone()))))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.join.execute(partition, context)
+    }
+}
