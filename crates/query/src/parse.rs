@@ -132,6 +132,8 @@ fn words_of(sql: &str, dialect: SqlDialect) -> Result<Vec<TokenWithSpan>, Error>
     let tokens = tokens(sql, dialect, Escapes::Resolved)?;
     match dialect {
         SqlDialect::DataFusion => {
+            // Some forms are looked for in each bracket, which takes long where brackets nest without bound.
+            nesting::check(&tokens)?;
             let tokens = spelling::with_text_forms(spelling::with_tables_selected(tokens));
             Ok(spelling::with_placeholders(spelling::with_clauses(tokens)))
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tidegate_audit::{AuditKey, AuditLog, AuditOptions, Head, Notice, OpenError, VerifyOptions, verify};
 
@@ -133,22 +133,25 @@ async fn a_log_that_is_written_and_rotated_meanwhile_is_verified() {
     let place = Place::new();
     let options = AuditOptions { bytes_max: 40_000, kept_files: 4, key: key(b'a'), ..place.options() };
     let scene = Scene::open(&options);
+    let rotations = Arc::new(AtomicUsize::new(0));
     let ended = Arc::new(AtomicBool::new(false));
     let verifying = tokio::task::spawn_blocking({
-        let (file, ended) = (place.file(), ended.clone());
+        let (file, rotations, ended) = (place.file(), rotations.clone(), ended.clone());
         move || {
             let options = VerifyOptions { key: key(b'a'), must_hold: None };
             let mut firsts = BTreeSet::new();
             while !ended.load(Ordering::Relaxed) {
                 firsts.insert(verify(std::slice::from_ref(&file), &options).unwrap().first);
+                rotations.store(firsts.len() - 1, Ordering::Relaxed);
             }
-            firsts.len()
         }
     });
-    scene.ask_often(2_000).await;
+    while rotations.load(Ordering::Relaxed) < 2 && !verifying.is_finished() {
+        scene.ask_often(100).await;
+    }
     scene.close().await;
     ended.store(true, Ordering::Relaxed);
-    assert!(verifying.await.unwrap() > 1, "nothing was rotated while it was verified");
+    verifying.await.unwrap();
 }
 
 #[tokio::test]
