@@ -126,9 +126,11 @@ fn commands(page: &str) -> Vec<String> {
 /// A folder as a reader of `page` has it: data, the configuration of the page, and the program on the path.
 fn workplace(page: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("data")).unwrap();
+    // Of the repository, or the reader's own.
+    let data = folder.path().join(if page.contains("./data/demo") { "data/demo" } else { "data" });
+    std::fs::create_dir_all(&data).unwrap();
     for name in ["flights.parquet", "airlines.parquet"] {
-        std::fs::copy(root().join("data/demo").join(name), folder.path().join("data").join(name)).unwrap();
+        std::fs::copy(root().join("data/demo").join(name), data.join(name)).unwrap();
     }
     // Whoever serves over TLS has a certificate.
     let certified = rcgen::generate_simple_self_signed(["data.example.com".to_owned()]).unwrap();
